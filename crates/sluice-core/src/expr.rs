@@ -1,0 +1,233 @@
+//! The language of guards and conditions: `review_round < 2`, `review.result == 'FAIL' && !input.dry_run`.
+//!
+//! A lifecycle's guard compares whole numbers; a recipe's condition also knows text, truth values and paths.
+//! One tree serves both, because overlap, gap and reachability are decided on it (see [`decide`]). It computes
+//! nothing: no arithmetic, no functions, so that every question about it can be answered exactly.
+
+pub mod decide;
+mod parse;
+
+use std::fmt;
+use std::ops::Range;
+
+pub(crate) use parse::path as path_at;
+pub use parse::{ExprError, parse};
+
+/// A dotted path to a value: `review_round`, `review.result`, `plan.output.items.0`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Path(Vec<String>);
+
+impl Path {
+    /// A path of these segments; there is at least one.
+    pub fn new(first: impl Into<String>, rest: impl IntoIterator<Item = String>) -> Self {
+        Path(std::iter::once(first.into()).chain(rest).collect())
+    }
+
+    /// The first segment: a field, a step, a variable.
+    pub fn head(&self) -> &str {
+        &self.0[0]
+    }
+
+    /// What follows the first segment.
+    pub fn tail(&self) -> &[String] {
+        &self.0[1..]
+    }
+}
+
+impl fmt::Display for Path {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.join("."))
+    }
+}
+
+/// A decimal number with up to nine places, held exactly.
+///
+/// Not a float: two guards that share the boundary `0.1` must agree on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Number(i128);
+
+impl Number {
+    /// Parts of one.
+    const UNIT: i128 = 1_000_000_000;
+
+    /// A whole number.
+    pub fn whole(value: i64) -> Self {
+        Number(i128::from(value) * Self::UNIT)
+    }
+
+    /// The whole number it is, if it is one.
+    pub fn as_whole(self) -> Option<i64> {
+        (self.0 % Self::UNIT == 0).then(|| i64::try_from(self.0 / Self::UNIT).ok()).flatten()
+    }
+
+    /// Reads `12`, `-3` or `0.75`; `None` when it has more places or digits than a number may have.
+    pub fn read(text: &str) -> Option<Self> {
+        let (whole, places) = text.split_once('.').unwrap_or((text, ""));
+        let negative = whole.starts_with('-');
+        let whole: i64 = whole.parse().ok()?;
+        if places.len() > 9 || !places.bytes().all(|byte| byte.is_ascii_digit()) {
+            return None;
+        }
+        let parts: i128 = format!("{places:0<9}").parse().ok()?;
+        let signed = if negative { -parts } else { parts };
+        Some(Number(i128::from(whole) * Self::UNIT + signed))
+    }
+}
+
+impl fmt::Display for Number {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (sign, value) = if self.0 < 0 { ("-", -self.0) } else { ("", self.0) };
+        write!(f, "{sign}{}", value / Self::UNIT)?;
+        match value % Self::UNIT {
+            0 => Ok(()),
+            places => write!(f, ".{}", format!("{places:09}").trim_end_matches('0')),
+        }
+    }
+}
+
+/// A value that a path can have, or that an expression names.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Value {
+    /// `2`, `0.5`
+    Number(Number),
+    /// `'FAIL'`
+    Text(String),
+    /// `true`
+    Bool(bool),
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Value::Number(number) => number.fmt(f),
+            Value::Text(text) => write!(f, "'{text}'"),
+            Value::Bool(value) => value.fmt(f),
+        }
+    }
+}
+
+/// A comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Op {
+    /// `==`
+    Equal,
+    /// `!=`
+    NotEqual,
+    /// `<`
+    Less,
+    /// `<=`
+    AtMost,
+    /// `>`
+    More,
+    /// `>=`
+    AtLeast,
+}
+
+impl Op {
+    /// As written.
+    pub fn symbol(self) -> &'static str {
+        match self {
+            Op::Equal => "==",
+            Op::NotEqual => "!=",
+            Op::Less => "<",
+            Op::AtMost => "<=",
+            Op::More => ">",
+            Op::AtLeast => ">=",
+        }
+    }
+
+    /// Whether it needs an order, and so numbers on both sides.
+    pub fn is_order(self) -> bool {
+        match self {
+            Op::Equal | Op::NotEqual => false,
+            Op::Less | Op::AtMost | Op::More | Op::AtLeast => true,
+        }
+    }
+
+    /// Whether `left op right` holds. A value that is not there equals nothing and has no order.
+    fn holds(self, left: Option<&Value>, right: &Value) -> bool {
+        let ordered = |test: fn(std::cmp::Ordering) -> bool| match (left, right) {
+            (Some(Value::Number(left)), Value::Number(right)) => test(left.cmp(right)),
+            _ => false,
+        };
+        match self {
+            Op::Equal => left == Some(right),
+            Op::NotEqual => left != Some(right),
+            Op::Less => ordered(|order| order.is_lt()),
+            Op::AtMost => ordered(|order| order.is_le()),
+            Op::More => ordered(|order| order.is_gt()),
+            Op::AtLeast => ordered(|order| order.is_ge()),
+        }
+    }
+}
+
+/// An expression, as it was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Expr {
+    /// `path op value`
+    Compare(Compare),
+    /// `!a`
+    Not(Box<Expr>),
+    /// `a && b`
+    All(Vec<Expr>),
+    /// `a || b`
+    Any(Vec<Expr>),
+}
+
+/// One comparison of a path with a value. A bare path means `path == true`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Compare {
+    /// What is read.
+    pub path: Path,
+    /// How it is compared.
+    pub op: Op,
+    /// With what.
+    pub value: Value,
+    /// Where the path stands in the expression's text.
+    pub at: Range<usize>,
+}
+
+impl Expr {
+    /// Whether it holds, where `lookup` gives the value of a path.
+    pub fn holds(&self, lookup: &dyn Fn(&Path) -> Option<Value>) -> bool {
+        match self {
+            Expr::Compare(Compare { path, op, value, .. }) => op.holds(lookup(path).as_ref(), value),
+            Expr::Not(inner) => !inner.holds(lookup),
+            Expr::All(parts) => parts.iter().all(|part| part.holds(lookup)),
+            Expr::Any(parts) => parts.iter().any(|part| part.holds(lookup)),
+        }
+    }
+
+    /// Every comparison in it, from left to right.
+    pub fn comparisons(&self) -> Vec<&Compare> {
+        match self {
+            Expr::Compare(compare) => vec![compare],
+            Expr::Not(inner) => inner.comparisons(),
+            Expr::All(parts) | Expr::Any(parts) => parts.iter().flat_map(Expr::comparisons).collect(),
+        }
+    }
+}
+
+impl fmt::Display for Expr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let joined = |f: &mut fmt::Formatter<'_>, parts: &[Expr], joiner: &str| {
+            for (index, part) in parts.iter().enumerate() {
+                if index > 0 {
+                    write!(f, " {joiner} ")?;
+                }
+                match part {
+                    Expr::Compare(_) | Expr::Not(_) => write!(f, "{part}")?,
+                    Expr::All(_) | Expr::Any(_) => write!(f, "({part})")?,
+                }
+            }
+            Ok(())
+        };
+        match self {
+            Expr::Compare(Compare { path, op: Op::Equal, value: Value::Bool(true), .. }) => write!(f, "{path}"),
+            Expr::Compare(Compare { path, op, value, .. }) => write!(f, "{path} {} {value}", op.symbol()),
+            Expr::Not(inner) => write!(f, "!({inner})"),
+            Expr::All(parts) => joined(f, parts, "&&"),
+            Expr::Any(parts) => joined(f, parts, "||"),
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! A lifecycle: the state machine that a task goes through, once it has been checked.
+//!
+//! Only [`crate::check::lifecycle`] makes one, so every name in it leads somewhere, its guards exclude each other
+//! and its exit rules leave no case open. It holds no positions: those belong to the [`draft`].
+
+pub mod draft;
+
+use std::collections::BTreeMap;
+
+use crate::artifact::Gate;
+use crate::expr::Expr;
+use crate::name::{DefinitionName, FieldName, PromptName, StateName};
+use crate::text::{Command, Template};
+
+/// A checked lifecycle.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lifecycle {
+    /// Its name, by which projects and tasks choose it.
+    pub name: DefinitionName,
+    /// Its author's version number.
+    pub version: u64,
+    /// The states, in the order of the file.
+    pub states: Vec<State>,
+    /// The states a task can be created in; the first is the usual one.
+    pub initial: Vec<StateId>,
+    /// The transitions, in the order of the file.
+    pub transitions: Vec<Transition>,
+    /// What happens when an agent's process ends by itself.
+    pub exits: ExitMonitoring,
+    /// What agents are told.
+    pub prompts: BTreeMap<PromptName, Template>,
+}
+
+/// A state, by its place in [`Lifecycle::states`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct StateId(pub u32);
+
+/// A state.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct State {
+    /// Its name.
+    pub name: StateName,
+    /// Whether the task ends here.
+    pub terminal: bool,
+    /// The prompt of an agent that is started here again; without one, none can be.
+    pub respawn_prompt: Option<PromptName>,
+}
+
+/// A permitted move.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Transition {
+    /// From this state
+    pub from: StateId,
+    /// to this one,
+    pub to: StateId,
+    /// if this holds,
+    pub guard: Option<Expr>,
+    /// and the task's artifact satisfies this.
+    pub gate: Option<Gate>,
+    /// What is then done, in order.
+    pub hooks: Vec<Hook>,
+}
+
+/// What is done on a transition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Hook {
+    /// Bind a worktree to the task.
+    AcquireWorkspace,
+    /// Unbind the worktree. Never starts another task.
+    ReleaseWorkspace,
+    /// Start the task's agent.
+    SpawnAgent(Spawn),
+    /// Start a reviewer beside the living agent.
+    SpawnReviewer(Spawn),
+    /// End the task's session with everything in it.
+    KillSession,
+    /// End the reviewer; the worker lives on.
+    KillReviewer,
+    /// Type a message to the worker.
+    NotifyWorker {
+        /// In place of the engine's own words.
+        message: Option<Template>,
+    },
+    /// Count a field up by one.
+    Increment(FieldName),
+    /// Start the project's next pending task.
+    SpawnNext,
+    /// Push the task's branch.
+    PushBranch,
+    /// Push the branch and open a pull request.
+    CreatePr,
+    /// Remove the branch from the remote.
+    DeleteRemoteBranch,
+    /// Tell a person.
+    Notify {
+        /// What.
+        message: Template,
+    },
+    /// Run a command in the task's workspace.
+    RunCommand(Command),
+    /// Set a field of the task.
+    SetField {
+        /// Which.
+        field: FieldName,
+        /// To what.
+        value: FieldValue,
+    },
+}
+
+impl Hook {
+    /// The word for it in files and reports.
+    pub fn action(&self) -> &'static str {
+        match self {
+            Hook::AcquireWorkspace => "acquire_workspace",
+            Hook::ReleaseWorkspace => "release_workspace",
+            Hook::SpawnAgent(_) => "spawn_agent",
+            Hook::SpawnReviewer(_) => "spawn_reviewer",
+            Hook::KillSession => "kill_session",
+            Hook::KillReviewer => "kill_reviewer",
+            Hook::NotifyWorker { .. } => "notify_worker",
+            Hook::Increment(_) => "increment_review_round",
+            Hook::SpawnNext => "spawn_next",
+            Hook::PushBranch => "push_branch",
+            Hook::CreatePr => "create_pr",
+            Hook::DeleteRemoteBranch => "delete_remote_branch",
+            Hook::Notify { .. } => "notify",
+            Hook::RunCommand(_) => "run_command",
+            Hook::SetField { .. } => "set_field",
+        }
+    }
+}
+
+/// How an agent is started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Spawn {
+    /// What it is told.
+    pub prompt: PromptName,
+    /// Whose harness it uses.
+    pub harness: HarnessChoice,
+    /// What it may do.
+    pub permissions: Permissions,
+    /// A field that is counted up before it starts.
+    pub increment: Option<FieldName>,
+}
+
+/// Which of the task's two harnesses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HarnessChoice {
+    /// The one that does the work.
+    Task,
+    /// The one that reviews it.
+    Review,
+}
+
+/// What an agent may do without asking.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Permissions {
+    /// Everything.
+    Full,
+    /// Read, and write its artifact.
+    Reduced,
+}
+
+/// What a field can be set to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FieldValue {
+    /// A number, which guards can read.
+    Number(i64),
+    /// Text, which prompts can show.
+    Text(String),
+}
+
+/// What the engine does about agents whose process has ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExitMonitoring {
+    /// Seconds between two looks, as a backstop: an end is noticed at once.
+    pub poll_interval: u32,
+    /// The first that matches is applied.
+    pub rules: Vec<ExitRule>,
+}
+
+/// One rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExitRule {
+    /// In this state,
+    pub state: StateId,
+    /// with this artifact,
+    pub artifact: ArtifactTest,
+    /// this follows.
+    pub reaction: Reaction,
+}
+
+/// What an exit rule asks of the artifact.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ArtifactTest {
+    /// Nothing.
+    Any,
+    /// That it is there and satisfies the gate.
+    Present(Gate),
+    /// That no rule of this state with a gate matched.
+    Missing,
+}
+
+/// What follows from an exit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reaction {
+    /// The task moves on, through the transition's gate and hooks.
+    Advance(StateId),
+    /// It moves on along the clause that holds; exactly one does.
+    Choose(Vec<(Expr, StateId)>),
+    /// It counts as a crash.
+    Crash {
+        /// After so many the task is stuck.
+        stuck_after: Option<u32>,
+        /// Before that, the agent is started again at once.
+        respawn: bool,
+    },
+    /// It is shown; a person decides.
+    MarkDead,
+}
+
+/// The state that crashes escalate to.
+pub const STUCK: &str = "stuck";
+/// The states that `task create` can set, the usual one first.
+pub const CREATABLE: [&str; 4] = ["pending", "clarification", "agent-review", "reviewing"];
+/// The numeric fields that every task has.
+pub const COUNTERS: [&str; 2] = ["review_round", "crash_count"];
+/// What a lifecycle's prompts can show.
+pub const VARIABLES: [&str; 5] = ["summary", "project", "branch", "review_round", "status"];
+
+impl Lifecycle {
+    /// The state `id`.
+    pub fn state(&self, id: StateId) -> &State {
+        &self.states[id.0 as usize]
+    }
+
+    /// The name of state `id`.
+    pub fn state_name(&self, id: StateId) -> &str {
+        self.state(id).name.as_str()
+    }
+
+    /// The state called `name`.
+    pub fn find(&self, name: &str) -> Option<StateId> {
+        let index = self.states.iter().position(|state| state.name.as_str() == name)?;
+        u32::try_from(index).ok().map(StateId)
+    }
+}

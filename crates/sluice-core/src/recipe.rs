@@ -1,0 +1,401 @@
+//! A recipe: the graph of steps that a run carries out, once it has been checked.
+//!
+//! Manifests, grimoires and templates all become this. Only [`crate::check::recipe`] makes one, so the needs have
+//! no cycle, every condition reads a step that comes before, and every loop has a bound.
+
+pub mod draft;
+
+use std::time::Duration;
+
+use crate::expr::Expr;
+use crate::lifecycle::Permissions;
+use crate::name::{DefinitionName, InputName, Role, StepName, VariableName};
+use crate::text::{Command, Template};
+
+/// Which file format a recipe was written in. It decides the words that are used about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Dialect {
+    /// A workflow manifest: missions and tasks.
+    Manifest,
+    /// A grimoire, and the native format, which extends it: workflows and steps.
+    Grimoire,
+    /// A process template: processes and steps.
+    Template,
+}
+
+/// A checked recipe.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recipe {
+    /// Its name.
+    pub name: DefinitionName,
+    /// What it is for.
+    pub description: String,
+    /// Its author's version.
+    pub version: String,
+    /// The format it was written in.
+    pub dialect: Dialect,
+    /// What starts it, besides a person.
+    pub trigger: Trigger,
+    /// What it must be given; `None` when the file does not say, and then it takes anything.
+    pub inputs: Option<Vec<Input>>,
+    /// The steps, in the order of the file.
+    pub steps: Vec<Step>,
+    /// How many steps may run at once.
+    pub max_parallel: u32,
+    /// Whether the first failure ends the run, as in a sequence.
+    pub fail_fast: bool,
+    /// Whether it starts again when it has ended.
+    pub repeat: Option<Repeat>,
+    /// How long the whole run may take.
+    pub timeout: Option<Duration>,
+    /// What is done when it has completed.
+    pub on_complete: Vec<RunHook>,
+    /// What is done when it has failed.
+    pub on_fail: Vec<RunHook>,
+}
+
+/// What starts a recipe.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Trigger {
+    /// A person or a program.
+    Manual,
+    /// An event of the engine's own log.
+    Event {
+        /// Its type: `status.changed`.
+        event: String,
+        /// A condition on its data.
+        filter: Option<Expr>,
+    },
+}
+
+/// A declared input.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Input {
+    /// `${input.NAME}`
+    pub name: InputName,
+    /// What it must be.
+    pub kind: InputKind,
+    /// Whether it must be given.
+    pub required: bool,
+    /// What it is otherwise.
+    pub default: Option<Data>,
+}
+
+/// What an input must be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InputKind {
+    /// Text.
+    Text,
+    /// A number.
+    Number,
+    /// A whole number.
+    Integer,
+    /// `true` or `false`.
+    Boolean,
+    /// A list.
+    Array,
+    /// A table.
+    Object,
+    /// Anything.
+    Any,
+}
+
+impl InputKind {
+    /// All of them.
+    pub const ALL: [InputKind; 7] = [
+        InputKind::Text,
+        InputKind::Number,
+        InputKind::Integer,
+        InputKind::Boolean,
+        InputKind::Array,
+        InputKind::Object,
+        InputKind::Any,
+    ];
+
+    /// The word in files.
+    pub fn word(self) -> &'static str {
+        match self {
+            InputKind::Text => "string",
+            InputKind::Number => "number",
+            InputKind::Integer => "integer",
+            InputKind::Boolean => "boolean",
+            InputKind::Array => "array",
+            InputKind::Object => "object",
+            InputKind::Any => "any",
+        }
+    }
+}
+
+/// A value of any shape, as JSON knows them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Data {
+    /// Nothing.
+    Null,
+    /// `true` or `false`
+    Bool(bool),
+    /// A number, as written.
+    Number(String),
+    /// Text.
+    Text(String),
+    /// A list.
+    List(Vec<Data>),
+    /// A table, in the order of the file.
+    Table(Vec<(String, Data)>),
+}
+
+/// A step, by its place in [`Recipe::steps`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct StepId(pub u32);
+
+/// A step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// Its name.
+    pub name: StepName,
+    /// Its name for people.
+    pub title: Option<String>,
+    /// What its worker must be.
+    pub role: Role,
+    /// The steps that must have ended before.
+    pub needs: Vec<StepId>,
+    /// Whether it runs, once they have.
+    pub condition: Option<Expr>,
+    /// What is done.
+    pub work: Work,
+    /// Where its output is stored.
+    pub output: Option<VariableName>,
+    /// How long one attempt may take.
+    pub timeout: Option<Duration>,
+    /// What follows a failed attempt.
+    pub retry: Retry,
+    /// Where the run goes back to when it has completed.
+    pub loop_back: Option<LoopBack>,
+    /// Whether it works in the run's worktree or in one of its own.
+    pub own_workspace: bool,
+    /// When its needs are satisfied.
+    pub join: Join,
+    /// It runs even after a failure.
+    pub always: bool,
+    /// Which agent program.
+    pub harness: Option<String>,
+    /// What the agent may do.
+    pub permissions: Permissions,
+}
+
+/// What a step does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// One agent.
+    Agent {
+        /// What it is told.
+        prompt: Prompt,
+    },
+    /// An agent again and again, until an arbiter is content.
+    AgentLoop {
+        /// What the agent is told.
+        prompt: Prompt,
+        /// What the arbiter is told.
+        arbiter: Prompt,
+        /// How often at most.
+        max_iterations: u32,
+        /// Whether the run then goes on or asks.
+        on_max: OnLimit,
+    },
+    /// An agent for each item of a list.
+    ParallelAgents {
+        /// The list.
+        items: Items,
+        /// What each agent is told.
+        prompt: Prompt,
+        /// How many at once.
+        max_concurrent: u32,
+        /// Whether the run goes on or asks when some have failed.
+        on_failure: OnLimit,
+    },
+    /// A command.
+    Script {
+        /// What the shell is given.
+        command: Command,
+    },
+    /// A command that holds the run when it fails.
+    Gate {
+        /// What the shell is given.
+        command: Command,
+        /// What a person is told when it fails.
+        message: Option<Template>,
+    },
+    /// A task with a lifecycle of its own, whose end is waited for.
+    Task(Box<TaskWork>),
+}
+
+impl Work {
+    /// The word in files.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Work::Agent { .. } => "agent",
+            Work::AgentLoop { .. } => "agent-loop",
+            Work::ParallelAgents { .. } => "parallel-agents",
+            Work::Script { .. } => "script",
+            Work::Gate { .. } => "gate",
+            Work::Task(_) => "task",
+        }
+    }
+}
+
+/// The task that a step creates.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskWork {
+    /// What is wanted.
+    pub summary: Template,
+    /// On which branch.
+    pub branch: Option<Template>,
+    /// By which lifecycle.
+    pub workflow: Option<String>,
+    /// In which project.
+    pub project: Option<String>,
+    /// What else its agent should know.
+    pub context: Option<Template>,
+}
+
+/// What an agent is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Prompt {
+    /// This.
+    Text(Template),
+    /// What a file said when the definition was read; `None` if it was missing then.
+    File {
+        /// Below the prompts' root.
+        path: String,
+        /// What it said.
+        content: Option<Template>,
+    },
+}
+
+/// What a fan-out goes over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Items {
+    /// The list that a variable holds.
+    Variable(Template),
+    /// A list in the file.
+    Listed(Vec<Data>),
+}
+
+/// What happens at a limit or a partial failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnLimit {
+    /// A person is asked.
+    Block,
+    /// The run goes on.
+    Continue,
+}
+
+/// How often a failed attempt is followed by another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Retry {
+    /// At most this often.
+    pub max: u32,
+    /// After this long, doubled each time.
+    pub backoff: Duration,
+    /// Only after these kinds of failure; all when empty.
+    pub on: Vec<FailureKind>,
+}
+
+/// Why an attempt failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FailureKind {
+    /// It ended and said so, or its command returned an error.
+    Failed,
+    /// It took too long.
+    Timeout,
+    /// Its process or worker went away.
+    Crashed,
+}
+
+impl FailureKind {
+    /// All of them.
+    pub const ALL: [FailureKind; 3] = [FailureKind::Failed, FailureKind::Timeout, FailureKind::Crashed];
+
+    /// The word in files.
+    pub fn word(self) -> &'static str {
+        match self {
+            FailureKind::Failed => "failed",
+            FailureKind::Timeout => "timeout",
+            FailureKind::Crashed => "crashed",
+        }
+    }
+}
+
+/// A bounded way back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoopBack {
+    /// To this step, which runs again with all that lies between.
+    pub to: StepId,
+    /// At most so often.
+    pub max: u32,
+    /// And then.
+    pub on_exhausted: OnExhausted,
+}
+
+/// What happens when a loop has used up its turns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnExhausted {
+    /// The run fails.
+    Fail,
+    /// A person is asked.
+    Hold,
+}
+
+/// When the needs of a step are satisfied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Join {
+    /// All have ended and none has failed.
+    NoneFailed,
+    /// All have completed; a skipped one skips this step too.
+    AllCompleted,
+    /// All have ended and at least one has completed.
+    AnyCompleted,
+}
+
+impl Join {
+    /// The word in files.
+    pub fn word(self) -> &'static str {
+        match self {
+            Join::NoneFailed => "none_failed",
+            Join::AllCompleted => "all_completed",
+            Join::AnyCompleted => "any_completed",
+        }
+    }
+}
+
+/// Starting again at the end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Repeat {
+    /// How long after the end.
+    pub every: Duration,
+    /// How many ended runs are kept.
+    pub keep: u32,
+}
+
+/// What is done at the end of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RunHook {
+    /// Tell a person.
+    Notify(Template),
+    /// Run a command.
+    RunCommand(Command),
+    /// Start a recipe.
+    Start(String),
+}
+
+impl Recipe {
+    /// The step `id`.
+    pub fn step(&self, id: StepId) -> &Step {
+        &self.steps[id.0 as usize]
+    }
+
+    /// The step called `name`.
+    pub fn find(&self, name: &str) -> Option<StepId> {
+        let index = self.steps.iter().position(|step| step.name.as_str() == name)?;
+        u32::try_from(index).ok().map(StepId)
+    }
+}

@@ -1,0 +1,272 @@
+//! Texts with variables in them: the three ways prompts name a variable, and commands for the shell.
+//!
+//! Reading a text finds its variables and what cannot be read; whether a variable exists is the checker's question.
+
+mod command;
+
+use std::ops::Range;
+
+pub use command::{Command, Unexpanded};
+
+use crate::expr::{Path, path_at};
+
+/// How a text names a variable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Syntax {
+    /// `{summary}`: prompts of lifecycles. Braces around anything but a lower-case word stay as they are.
+    Braces,
+    /// `{{context}}`: prompts of manifests. Double braces around anything but a word stay as they are.
+    DoubleBraces,
+    /// `${plan.output}`: everything else. `$${` stands for `${`.
+    Dollar,
+}
+
+impl Syntax {
+    /// `name` as a variable.
+    pub fn wrap(self, name: impl std::fmt::Display) -> String {
+        match self {
+            Syntax::Braces => format!("{{{name}}}"),
+            Syntax::DoubleBraces => format!("{{{{{name}}}}}"),
+            Syntax::Dollar => format!("${{{name}}}"),
+        }
+    }
+}
+
+/// A text with places for values.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Template {
+    parts: Vec<Part>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Part {
+    Literal(String),
+    Variable(Path),
+}
+
+/// A variable in a text, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Placeholder {
+    /// What is asked for.
+    pub path: Path,
+    /// The placeholder, braces included.
+    pub at: Range<usize>,
+}
+
+/// A placeholder that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BadPlaceholder {
+    /// Where.
+    pub at: Range<usize>,
+    /// What is wrong with it.
+    pub message: String,
+}
+
+/// What reading a text found.
+#[derive(Clone, Debug)]
+pub struct Reading<T> {
+    /// The text, ready to be filled.
+    pub text: T,
+    /// Its variables, from left to right.
+    pub placeholders: Vec<Placeholder>,
+    /// What could not be read.
+    pub bad: Vec<BadPlaceholder>,
+}
+
+impl Template {
+    /// A text without variables.
+    pub fn literal(text: impl Into<String>) -> Self {
+        Template { parts: vec![Part::Literal(text.into())] }
+    }
+
+    /// Reads `text`.
+    pub fn read(text: &str, syntax: Syntax) -> Reading<Template> {
+        let mut reading = Reading { text: Template { parts: Vec::new() }, placeholders: Vec::new(), bad: Vec::new() };
+        let (mut at, mut plain) = (0, String::new());
+        while let Some(found) = next_brace(text, at) {
+            let token = match syntax {
+                Syntax::Braces => braces(text, found),
+                Syntax::DoubleBraces => double_braces(text, found),
+                Syntax::Dollar => dollar(text, found),
+            };
+            at = match token {
+                Token::Plain(end) => {
+                    plain.push_str(&text[at..end]);
+                    end
+                }
+                Token::Escape(range) => {
+                    plain.push_str(&text[at..range.start]);
+                    plain.push_str("${");
+                    range.end
+                }
+                Token::Variable(path, range) => {
+                    plain.push_str(&text[at..range.start]);
+                    reading.text.push_literal(std::mem::take(&mut plain));
+                    reading.text.parts.push(Part::Variable(path.clone()));
+                    let end = range.end;
+                    reading.placeholders.push(Placeholder { path, at: range });
+                    end
+                }
+                Token::Bad(bad) => {
+                    let end = bad.at.end;
+                    plain.push_str(&text[at..end]);
+                    reading.bad.push(bad);
+                    end
+                }
+            };
+        }
+        plain.push_str(&text[at..]);
+        reading.text.push_literal(plain);
+        reading
+    }
+
+    fn push_literal(&mut self, text: String) {
+        if !text.is_empty() {
+            self.parts.push(Part::Literal(text));
+        }
+    }
+
+    /// The text with its values; the first variable without one is the error.
+    pub fn fill(&self, value: &dyn Fn(&Path) -> Option<String>) -> Result<String, Path> {
+        let mut filled = String::new();
+        for part in &self.parts {
+            match part {
+                Part::Literal(text) => filled.push_str(text),
+                Part::Variable(path) => filled.push_str(&value(path).ok_or_else(|| path.clone())?),
+            }
+        }
+        Ok(filled)
+    }
+
+    /// The one variable it is, if it is nothing else.
+    pub fn as_variable(&self) -> Option<&Path> {
+        match self.parts.as_slice() {
+            [Part::Variable(path)] => Some(path),
+            _ => None,
+        }
+    }
+}
+
+enum Token {
+    /// Text up to this offset, which only looked like a variable.
+    Plain(usize),
+    /// `$${`
+    Escape(Range<usize>),
+    Variable(Path, Range<usize>),
+    Bad(BadPlaceholder),
+}
+
+fn next_brace(text: &str, from: usize) -> Option<usize> {
+    text[from..].find('{').map(|offset| from + offset)
+}
+
+/// The lower-case word between `open` and `close` at `at`.
+fn enclosed<'a>(text: &'a str, at: usize, open: &str, close: &str) -> Option<(&'a str, Range<usize>)> {
+    let inner = text[at..].strip_prefix(open)?;
+    let word = inner.trim_start_matches(' ');
+    let word = &word[..word.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))?];
+    let start = at + open.len() + (inner.len() - inner.trim_start_matches(' ').len());
+    let rest = &text[start + word.len()..];
+    let trimmed = rest.trim_start_matches(' ');
+    let end = start + word.len() + (rest.len() - trimmed.len()) + close.len();
+    (word.starts_with(|c: char| c.is_ascii_lowercase()) && trimmed.starts_with(close)).then_some((word, at..end))
+}
+
+fn braces(text: &str, at: usize) -> Token {
+    let before = text[..at].chars().next_back();
+    let plain = Token::Plain(at + 1);
+    let Some((word, range)) = enclosed(text, at, "{", "}") else { return plain };
+    let snug = range.len() == word.len() + 2;
+    let lower = !word.contains(|c: char| c.is_ascii_uppercase());
+    if !snug || !lower || matches!(before, Some('{' | '$')) || text[range.end..].starts_with('}') {
+        return plain;
+    }
+    Token::Variable(Path::new(word, []), range)
+}
+
+fn double_braces(text: &str, at: usize) -> Token {
+    let before = text[..at].chars().next_back();
+    match enclosed(text, at, "{{", "}}") {
+        Some((word, range)) if !matches!(before, Some('{' | '$')) && !text[range.end..].starts_with('}') => {
+            Token::Variable(Path::new(word, []), range)
+        }
+        _ => Token::Plain(at + text[at..].bytes().take_while(|byte| *byte == b'{').count()),
+    }
+}
+
+fn dollar(text: &str, at: usize) -> Token {
+    let before = &text[..at];
+    if before.ends_with("$$") {
+        return Token::Escape(at - 2..at + 1);
+    }
+    if !before.ends_with('$') {
+        return Token::Plain(at + 1);
+    }
+    match dollar_path(text, at + 1) {
+        Ok((path, end)) => Token::Variable(path, at - 1..end),
+        Err(bad) => Token::Bad(bad),
+    }
+}
+
+/// Reads the path behind a `${` that ends at `from`; gives it and the offset behind its `}`.
+fn dollar_path(text: &str, from: usize) -> Result<(Path, usize), BadPlaceholder> {
+    let start = from - 2;
+    let line = text[from..].find('\n').map_or(text.len(), |offset| from + offset);
+    let Some(close) = text[from..line].find('}').map(|offset| from + offset) else {
+        return Err(BadPlaceholder { at: start..from, message: "`${` without its `}`".into() });
+    };
+    let inner = text[from..close].trim();
+    match path_at(inner, 0) {
+        Ok((path, len)) if len == inner.len() => Ok((path, close + 1)),
+        _ => Err(BadPlaceholder {
+            at: start..close + 1,
+            message: format!("`{}` is not a variable", &text[start..=close]),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn filled(text: &str, syntax: Syntax) -> String {
+        let reading = Template::read(text, syntax);
+        let bad: String = reading.bad.iter().map(|bad| format!(" !{}", bad.message)).collect();
+        reading.text.fill(&|path| Some(format!("<{path}>"))).unwrap() + &bad
+    }
+
+    #[test]
+    fn braces_of_lifecycles() {
+        assert_eq!(filled("# {summary}: {review_round}", Syntax::Braces), "# <summary>: <review_round>");
+        for literal in ["{}", "{ a }", "{\"a\": 1}", "{{summary}}", "${summary}", "{Summary}", "{a b}", "{a", "{é}"] {
+            assert_eq!(filled(literal, Syntax::Braces), literal);
+        }
+    }
+
+    #[test]
+    fn double_braces_of_manifests() {
+        assert_eq!(filled("{{context}} {{ context }}", Syntax::DoubleBraces), "<context> <context>");
+        for literal in ["{context}", "${{ context }}", "{{#if x}}", "{{a.b}}", "{{{context}}}", "{{", "{{context}"] {
+            assert_eq!(filled(literal, Syntax::DoubleBraces), literal);
+        }
+    }
+
+    #[test]
+    fn dollars_of_recipes() {
+        assert_eq!(
+            filled("${input.name}, ${ plan.output.items[0] }", Syntax::Dollar),
+            "<input.name>, <plan.output.items.0>"
+        );
+        assert_eq!(filled("$${HOME} $HOME {a}", Syntax::Dollar), "${HOME} $HOME {a}");
+        assert_eq!(filled("a ${b:-c} d", Syntax::Dollar), "a ${b:-c} d !`${b:-c}` is not a variable");
+        assert_eq!(filled("a ${b", Syntax::Dollar), "a ${b !`${` without its `}`");
+        assert_eq!(filled("é$${é${é}", Syntax::Dollar), "é${é<é>");
+    }
+
+    #[test]
+    fn placeholders_know_their_place() {
+        let text = "a ${b.c} d";
+        let found = Template::read(text, Syntax::Dollar).placeholders;
+        assert_eq!(&text[found[0].at.clone()], "${b.c}");
+    }
+}
