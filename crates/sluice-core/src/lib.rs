@@ -8,6 +8,7 @@
 //! checked: see this crate's manifest and its `clippy.toml`.
 
 pub mod artifact;
+pub mod check;
 pub mod expr;
 pub mod lifecycle;
 pub mod name;

@@ -44,6 +44,8 @@ pub struct State {
     pub terminal: bool,
     /// The prompt of an agent that is started here again; without one, none can be.
     pub respawn_prompt: Option<PromptName>,
+    /// The prompt of an agent that is started whenever the state is entered, by escalation too.
+    pub enter_prompt: Option<PromptName>,
 }
 
 /// A permitted move.

@@ -176,6 +176,8 @@ codes! {
     IdleHook = "S0903", Note;
     /// The greatest number of agent starts.
     AgentStarts = "S0904", Note;
+    /// A counter that goes up before the agent it counts is started.
+    CountedFirst = "S0905", Note;
 }
 
 impl Code {
@@ -245,6 +247,12 @@ impl Problem {
         self
     }
 
+    /// With a fact that explains it, if there is one to tell.
+    pub fn maybe_note(mut self, text: Option<String>) -> Self {
+        self.notes.extend(text);
+        self
+    }
+
     /// With the way out.
     pub fn help(mut self, text: impl Into<String>) -> Self {
         self.help = Some(text.into());
@@ -266,14 +274,15 @@ impl Problem {
 /// `did you mean …?` for a name that is close to one of `known`, else a list of what there is.
 pub fn suggest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
     /// A list longer than this helps nobody.
-    const LISTED: usize = 12;
+    const LISTED: usize = 16;
     let known: Vec<&str> = known.into_iter().collect();
     if let Some(close) = closest(name, known.iter().copied()) {
         return Some(format!("did you mean `{close}`?"));
     }
     match known.len() {
         0 => None,
-        1..=LISTED => Some(format!("there is {}", list(&known, "and"))),
+        1 => Some(format!("there is only `{}`", known[0])),
+        2..=LISTED => Some(format!("choose from {}", list(&known, "and"))),
         count => Some(format!("there are {count}, such as {}", list(&known[..LISTED / 2], "and"))),
     }
 }
@@ -325,7 +334,7 @@ mod tests {
     #[test]
     fn a_near_miss_is_suggested_and_a_far_one_is_not() {
         assert_eq!(suggest("need", ["needs", "when"]).as_deref(), Some("did you mean `needs`?"));
-        assert_eq!(suggest("colour", ["needs", "when"]).as_deref(), Some("there is `needs` and `when`"));
+        assert_eq!(suggest("colour", ["needs", "when"]).as_deref(), Some("choose from `needs` and `when`"));
         assert_eq!(suggest("x", []), None);
     }
 }

@@ -120,6 +120,8 @@ fn token(text: &str, at: usize) -> Result<(Kind, usize), ExprError> {
         '$' => braced(rest, at),
         '-' | '0'..='9' => number(rest, at),
         'a'..='z' | 'A'..='Z' | '_' => word(rest, at),
+        '=' if rest.starts_with("=>") => Err(error(at..at + 2, "`=>` is not a comparison").help("write `>=`")),
+        '=' if rest.starts_with("=<") => Err(error(at..at + 2, "`=<` is not a comparison").help("write `<=`")),
         '=' => Err(error(at..at + 1, "`=` is not a comparison").help("write `==`")),
         '&' => Err(error(at..at + 1, "a single `&`").help("write `&&`")),
         '|' => Err(error(at..at + 1, "a single `|`").help("write `||`")),

@@ -34,6 +34,8 @@ pub struct State {
     pub terminal: bool,
     /// `respawn_prompt`
     pub respawn_prompt: Option<At<String>>,
+    /// `enter_prompt`
+    pub enter_prompt: Option<At<String>>,
 }
 
 /// An entry of `transitions`.
@@ -41,16 +43,28 @@ pub struct State {
 pub struct Transition {
     /// The whole entry.
     pub span: Span,
-    /// `from`
-    pub from: At<String>,
-    /// `to`
-    pub to: At<String>,
+    /// `from`; `None` when it is missing, which has been reported.
+    pub from: Option<At<String>>,
+    /// `to`; likewise.
+    pub to: Option<At<String>>,
     /// `gate`
     pub gate: Option<Gate>,
     /// `when`
     pub when: Option<Text>,
     /// `hooks`
     pub hooks: Vec<At<Hook>>,
+}
+
+impl Transition {
+    /// Where it says what it leads to.
+    pub fn to_span(&self) -> Span {
+        self.to.as_ref().map_or(self.span, |to| to.span)
+    }
+
+    /// Where it says when it may be taken: its guard, else its target.
+    pub fn clause_span(&self) -> Span {
+        self.when.as_ref().map_or(self.to_span(), |when| when.span)
+    }
 }
 
 /// `gate` or `has_artifact`.

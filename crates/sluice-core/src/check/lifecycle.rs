@@ -1,0 +1,370 @@
+//! Checks a lifecycle. This file resolves names and makes the definition; the questions stand beside it:
+//! [`guards`] (do clauses overlap or leave a gap), [`exits`] (the rules about ended agents), [`shape`] (can every
+//! state be reached and left), [`explore`] and [`behaviour`] (what can happen to a task).
+
+mod behaviour;
+mod exits;
+mod explore;
+mod guards;
+mod shape;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::texts;
+use super::{Checked, Findings};
+use crate::artifact::{Gate, VerdictTest};
+use crate::expr::{Expr, Value};
+use crate::lifecycle::draft::{self, Draft};
+use crate::lifecycle::{
+    COUNTERS, CREATABLE, ExitMonitoring, FieldValue, Hook, Lifecycle, Spawn, State, StateId, Transition, VARIABLES,
+};
+use crate::name::{DefinitionName, FieldName, PromptName, StateName, is_identifier};
+use crate::problem::{Code, Problem, suggest};
+use crate::span::{At, Text};
+use crate::text::Syntax;
+use shape::Ways;
+
+/// Seconds between two looks at a session, unless the file says otherwise.
+const POLL_INTERVAL: u32 = 30;
+/// Fields that a hook may not set: they are the engine's own record.
+const RESERVED_FIELDS: [&str; 12] = [
+    "id",
+    "project",
+    "branch",
+    "workflow",
+    "harness",
+    "review_harness",
+    "status",
+    "workspace",
+    "tmux_session",
+    "pr_url",
+    "created_at",
+    "updated_at",
+];
+
+/// Checks `draft`.
+pub fn lifecycle(mut draft: Draft) -> Checked<Lifecycle> {
+    let mut findings = Findings::default();
+    draft.transitions.iter_mut().for_each(|transition| count_before_spawning(transition, &mut findings));
+    let draft = &draft;
+    let names = Names::of(draft);
+    let definition = resolve(draft, &names, &mut findings);
+    let ways = Ways::of(draft, &definition, &names);
+    guards::check(draft, &definition, &ways, &mut findings);
+    shape::check(draft, &definition, &ways, &mut findings);
+    let definition = definition.finish();
+    match definition {
+        Some(definition) if !findings.any_error() => {
+            behaviour::check(draft, &definition, &mut findings);
+            Checked { definition: Some(definition), problems: findings.problems }
+        }
+        _ => Checked { definition: None, problems: findings.problems },
+    }
+}
+
+/// Puts `increment_review_round` before the agent it counts, so that the agent's prompt and window say its own round.
+fn count_before_spawning(transition: &mut draft::Transition, findings: &mut Findings) {
+    let spawns =
+        |hook: &At<draft::Hook>| matches!(hook.value, draft::Hook::SpawnAgent(_) | draft::Hook::SpawnReviewer(_));
+    let Some(spawn) = transition.hooks.iter().position(spawns) else { return };
+    let counts = |hook: &At<draft::Hook>| matches!(hook.value, draft::Hook::IncrementReviewRound);
+    let (late, rest): (Vec<_>, Vec<_>) = transition.hooks.split_off(spawn).into_iter().partition(counts);
+    for hook in &late {
+        let message = "`increment_review_round` is done before the agent is started, although it is written after";
+        findings.add(Problem::new(Code::CountedFirst, hook.span, message));
+    }
+    transition.hooks.extend(late);
+    transition.hooks.extend(rest);
+}
+
+/// What the names of a draft can lead to.
+struct Names<'a> {
+    states: BTreeMap<&'a str, StateId>,
+    prompts: BTreeSet<&'a str>,
+    fields: BTreeSet<&'a str>,
+}
+
+impl<'a> Names<'a> {
+    fn of(draft: &'a Draft) -> Self {
+        let states = (0u32..).zip(&draft.states).map(|(id, state)| (state.name.value.as_str(), StateId(id))).collect();
+        let prompts = draft.prompts.iter().map(|(name, _)| name.value.as_str()).collect();
+        let mut fields = BTreeSet::from(COUNTERS);
+        for hook in draft.transitions.iter().flat_map(|transition| &transition.hooks) {
+            match &hook.value {
+                draft::Hook::SpawnAgent(spawn) | draft::Hook::SpawnReviewer(spawn) => {
+                    fields.extend(spawn.increment.iter().map(|field| field.value.as_str()));
+                }
+                draft::Hook::SetField(field, FieldValue::Number(_)) => drop(fields.insert(&field.value)),
+                _ => {}
+            }
+        }
+        Names { states, prompts, fields }
+    }
+
+    fn state(&self, name: &At<String>, code: Code, what: &str, findings: &mut Findings) -> Option<StateId> {
+        let found = self.states.get(name.value.as_str()).copied();
+        if found.is_none() {
+            findings.add(
+                Problem::new(code, name.span, format!("{what} `{}`, which is not a state", super::clip(&name.value)))
+                    .maybe_help(suggest(&name.value, self.states.keys().copied())),
+            );
+        }
+        found
+    }
+
+    fn prompt(&self, name: &At<String>, code: Code, what: &str, findings: &mut Findings) -> PromptName {
+        if !self.prompts.contains(name.value.as_str()) {
+            findings.add(
+                Problem::new(code, name.span, format!("{what} `{}`, which is not a prompt", super::clip(&name.value)))
+                    .maybe_help(suggest(&name.value, self.prompts.iter().copied())),
+            );
+        }
+        PromptName::new(name.value.as_str())
+    }
+
+    /// Reads a guard: whole numbers, and fields that exist.
+    fn guard(&self, text: &Text, findings: &mut Findings) -> Option<Expr> {
+        let expr = texts::expression(text, Code::BadGuard, "guard", findings)?;
+        let mut sound = true;
+        for compare in expr.comparisons() {
+            let is_whole = matches!(&compare.value, Value::Number(number) if number.as_whole().is_some());
+            if !is_whole {
+                let message =
+                    format!("this guard cannot be read: it compares `{}` with {}", compare.path, compare.value);
+                findings.add(
+                    Problem::new(Code::BadGuard, text.span, message)
+                        .help("a lifecycle's guards compare fields with whole numbers: `review_round < 2`"),
+                );
+            } else if !compare.path.tail().is_empty() || !self.fields.contains(compare.path.head()) {
+                let message = format!("this guard reads `{}`, which no task has", compare.path);
+                findings.add(
+                    Problem::new(Code::UnknownField, text.span, message)
+                        .maybe_help(suggest(compare.path.head(), self.fields.iter().copied()))
+                        .note("fields are `review_round`, `crash_count`, and those that an `increment` or `set_field` makes"),
+                );
+            } else {
+                continue;
+            }
+            sound = false;
+        }
+        sound.then_some(expr)
+    }
+}
+
+/// A lifecycle whose names have been looked up; what could not be found is `None`.
+struct Resolved {
+    name: Option<DefinitionName>,
+    version: u64,
+    states: Vec<State>,
+    transitions: Vec<ResolvedTransition>,
+    rules: Vec<exits::ResolvedRule>,
+    poll_interval: u32,
+    prompts: BTreeMap<PromptName, crate::text::Template>,
+}
+
+struct ResolvedTransition {
+    from: Option<StateId>,
+    to: Option<StateId>,
+    /// `None` inside: there is a guard, and it cannot be read.
+    guard: Option<Option<Expr>>,
+    gate: Option<Gate>,
+    hooks: Vec<Hook>,
+}
+
+fn resolve(draft: &Draft, names: &Names<'_>, findings: &mut Findings) -> Resolved {
+    if let Some(name) = &draft.name {
+        findings.definition_name(name, "a lifecycle");
+    }
+    for state in &draft.states {
+        findings.identifier(&state.name, "a state");
+    }
+    let states = draft.states.iter().map(|state| resolve_state(state, names, findings)).collect();
+    let transitions: Vec<_> =
+        draft.transitions.iter().map(|transition| resolve_transition(transition, draft, names, findings)).collect();
+    let rules = draft.rules.iter().map(|rule| exits::resolve(rule, names, findings)).collect();
+    let prompts =
+        draft.prompts.iter().map(|(name, text)| (PromptName::new(name.value.as_str()), prompt(text, findings)));
+    Resolved {
+        name: draft.name.as_ref().map(|name| DefinitionName::new(name.value.as_str())),
+        version: draft.version.unwrap_or(1),
+        states,
+        transitions,
+        rules,
+        poll_interval: draft.poll_interval.unwrap_or(POLL_INTERVAL),
+        prompts: prompts.collect(),
+    }
+}
+
+fn resolve_state(state: &draft::State, names: &Names<'_>, findings: &mut Findings) -> State {
+    let mut prompt = |name: &Option<At<String>>, key: &str| {
+        let what = format!("`{key}` of state `{}` names", state.name.value);
+        name.as_ref().map(|name| names.prompt(name, Code::UnknownRespawnPrompt, &what, findings))
+    };
+    State {
+        name: StateName::new(state.name.value.as_str()),
+        terminal: state.terminal,
+        respawn_prompt: prompt(&state.respawn_prompt, "respawn_prompt"),
+        enter_prompt: prompt(&state.enter_prompt, "enter_prompt"),
+    }
+}
+
+fn resolve_transition(
+    transition: &draft::Transition,
+    draft: &Draft,
+    names: &Names<'_>,
+    findings: &mut Findings,
+) -> ResolvedTransition {
+    let mut state =
+        |name: &Option<At<String>>, code, what| name.as_ref().and_then(|name| names.state(name, code, what, findings));
+    let from = state(&transition.from, Code::UnknownSource, "the transition starts from");
+    let to = state(&transition.to, Code::UnknownTarget, "the transition leads to");
+    let left = from.map(|id| &draft.states[id.0 as usize]).filter(|state| state.terminal);
+    if let (Some(state), Some(from)) = (left, &transition.from) {
+        let name = &state.name.value;
+        findings.add(
+            Problem::new(Code::LeavesTerminal, from.span, format!("a transition leaves `{name}`, which is terminal"))
+                .other(state.name.span, "terminal, so a task ends here")
+                .help(format!("remove the transition, or `terminal: true` from `{name}`")),
+        );
+    }
+    ResolvedTransition {
+        from,
+        to,
+        guard: transition.when.as_ref().map(|text| names.guard(text, findings)),
+        gate: transition.gate.as_ref().map(|gate| resolve_gate(gate, findings)),
+        hooks: transition.hooks.iter().map(|hook| resolve_hook(hook, names, findings)).collect(),
+    }
+}
+
+fn resolve_gate(gate: &draft::Gate, findings: &mut Findings) -> Gate {
+    let title = gate.section.value.strip_prefix("## ").map(str::trim).filter(|title| !title.is_empty());
+    if title.is_none() {
+        let shown = super::clip(&gate.section.value);
+        findings.add(
+            Problem::new(Code::BadName, gate.section.span, format!("`{shown}` is not the heading of a section"))
+                .help("a section is a second-level heading of TASK.md: `## Handoff`"),
+        );
+    }
+    for field in &gate.fields {
+        findings.identifier(field, "a field");
+    }
+    Gate {
+        title: title.unwrap_or_default().to_owned(),
+        filled: gate.required.unwrap_or(true),
+        fields: gate.fields.iter().map(|field| field.value.clone()).collect(),
+        verdict: gate.verdict.as_ref().map(|verdict| VerdictTest { wanted: verdict.value, strict: gate.strict }),
+    }
+}
+
+fn resolve_hook(hook: &At<draft::Hook>, names: &Names<'_>, findings: &mut Findings) -> Hook {
+    match &hook.value {
+        draft::Hook::AcquireWorkspace => Hook::AcquireWorkspace,
+        draft::Hook::ReleaseWorkspace => Hook::ReleaseWorkspace,
+        draft::Hook::SpawnAgent(spawn) => Hook::SpawnAgent(resolve_spawn(spawn, "spawn_agent", names, findings)),
+        draft::Hook::SpawnReviewer(spawn) => {
+            Hook::SpawnReviewer(resolve_spawn(spawn, "spawn_reviewer", names, findings))
+        }
+        draft::Hook::KillSession => Hook::KillSession,
+        draft::Hook::KillReviewer => Hook::KillReviewer,
+        draft::Hook::NotifyWorker(message) => {
+            Hook::NotifyWorker { message: message.as_ref().map(|text| prompt(text, findings)) }
+        }
+        draft::Hook::IncrementReviewRound => Hook::Increment(FieldName::new("review_round")),
+        draft::Hook::SpawnNext => Hook::SpawnNext,
+        draft::Hook::PushBranch => Hook::PushBranch,
+        draft::Hook::CreatePr => Hook::CreatePr,
+        draft::Hook::DeleteRemoteBranch => Hook::DeleteRemoteBranch,
+        draft::Hook::Notify(text) => Hook::Notify { message: prompt(text, findings) },
+        draft::Hook::RunCommand(text) => Hook::RunCommand(texts::command(text, findings, |found, span, findings| {
+            known_variable(found, span, Syntax::Dollar, findings);
+        })),
+        draft::Hook::SetField(field, value) => {
+            settable(field, findings);
+            Hook::SetField { field: FieldName::new(field.value.as_str()), value: value.clone() }
+        }
+    }
+}
+
+fn resolve_spawn(spawn: &draft::Spawn, hook: &str, names: &Names<'_>, findings: &mut Findings) -> Spawn {
+    if let Some(field) = &spawn.increment {
+        settable(field, findings);
+    }
+    Spawn {
+        prompt: names.prompt(&spawn.prompt, Code::UnknownPrompt, &format!("`{hook}` names"), findings),
+        harness: spawn.harness,
+        permissions: spawn.permissions,
+        increment: spawn.increment.as_ref().map(|field| FieldName::new(field.value.as_str())),
+    }
+}
+
+fn settable(field: &At<String>, findings: &mut Findings) {
+    if !is_identifier(&field.value) {
+        findings.identifier(field, "a field");
+    } else if RESERVED_FIELDS.contains(&field.value.as_str()) {
+        findings.add(
+            Problem::new(Code::NotAChoice, field.span, format!("`{}` is written by the engine alone", field.value))
+                .help("set `review_round`, `crash_count`, `summary`, or a field of your own"),
+        );
+    }
+}
+
+fn prompt(text: &Text, findings: &mut Findings) -> crate::text::Template {
+    texts::template(text, Syntax::Braces, findings, |found, span, findings| {
+        known_variable(found, span, Syntax::Braces, findings);
+    })
+}
+
+fn known_variable(found: &crate::text::Placeholder, span: crate::span::Span, syntax: Syntax, findings: &mut Findings) {
+    if found.path.tail().is_empty() && VARIABLES.contains(&found.path.head()) {
+        return;
+    }
+    let literal = match syntax {
+        Syntax::Braces => format!("for the text itself, write `{{ {} }}` with spaces", found.path),
+        Syntax::Dollar | Syntax::DoubleBraces => format!("for the shell's own variable, write `$${{{}}}`", found.path),
+    };
+    let shown = syntax.wrap(&found.path);
+    findings.add(
+        Problem::new(Code::UnknownVariable, span, format!("`{}` is not a variable of a task", super::clip(&shown)))
+            .maybe_help(suggest(found.path.head(), VARIABLES))
+            .note(literal),
+    );
+}
+
+impl Resolved {
+    /// The definition, if every name was found and every guard read.
+    fn finish(self) -> Option<Lifecycle> {
+        let transition = |found: ResolvedTransition| {
+            Some(Transition {
+                from: found.from?,
+                to: found.to?,
+                guard: match found.guard {
+                    Some(guard) => Some(guard?),
+                    None => None,
+                },
+                gate: found.gate,
+                hooks: found.hooks,
+            })
+        };
+        Some(Lifecycle {
+            initial: initial_states(&self.states),
+            name: self.name?,
+            version: self.version,
+            states: self.states,
+            transitions: self.transitions.into_iter().map(transition).collect::<Option<_>>()?,
+            exits: ExitMonitoring {
+                poll_interval: self.poll_interval,
+                rules: self.rules.into_iter().map(exits::ResolvedRule::finish).collect::<Option<_>>()?,
+            },
+            prompts: self.prompts,
+        })
+    }
+}
+
+/// The states that a task can be created in: those that `task create` can set. It must be creatable at all: without
+/// `pending`, the first state that is not terminal takes its place.
+fn initial_states(states: &[State]) -> Vec<StateId> {
+    let find = |name: &&str| states.iter().position(|state| state.name.as_str() == *name);
+    let usual = find(&CREATABLE[0]).or_else(|| states.iter().position(|state| !state.terminal));
+    let others = CREATABLE[1..].iter().filter_map(find).filter(|index| Some(*index) != usual);
+    usual.into_iter().chain(others).filter_map(|index| u32::try_from(index).ok().map(StateId)).collect()
+}

@@ -1,0 +1,230 @@
+//! What can happen to a task: workspaces and sessions left behind, loops without an end, hooks without an effect,
+//! and how many agents it can start at most.
+
+use std::collections::BTreeSet;
+
+use super::super::graph::{self, Edges};
+use super::super::{Findings, count};
+use super::exits;
+use super::explore::{Move, Picture, explore};
+use crate::lifecycle::draft::{self, Draft};
+use crate::lifecycle::{Hook, Lifecycle, Reaction, StateId};
+use crate::problem::{Code, Problem};
+use crate::span::Span;
+
+pub(super) fn check(draft: &Draft, lifecycle: &Lifecycle, findings: &mut Findings) {
+    exits::check(draft, lifecycle, findings);
+    respawns_for_ever(draft, lifecycle, findings);
+    let Some(picture) = explore(lifecycle) else {
+        findings.add(Problem::new(Code::AgentStarts, name_span(draft), "too many situations to count agent starts"));
+        return;
+    };
+    behind_guards(draft, lifecycle, &picture, findings);
+    left_behind(draft, lifecycle, &picture, findings);
+    idle_hooks(draft, lifecycle, &picture, findings);
+    if picture.exact {
+        agent_starts(draft, lifecycle, &picture, findings);
+    }
+}
+
+fn name_span(draft: &Draft) -> Span {
+    draft.name.as_ref().map_or(draft.span, |name| name.span)
+}
+
+fn arrows(lifecycle: &Lifecycle, states: &[StateId]) -> String {
+    let names: Vec<&str> = states.iter().map(|id| lifecycle.state_name(*id)).collect();
+    names.join(" → ")
+}
+
+/// States that transitions lead to, but only through guards that do not hold by the time a task is there.
+fn behind_guards(draft: &Draft, lifecycle: &Lifecycle, picture: &Picture, findings: &mut Findings) {
+    let reached: BTreeSet<StateId> = picture.situations.iter().map(|situation| situation.state).collect();
+    for (id, state) in (0u32..).map(StateId).zip(&draft.states) {
+        let reported = findings
+            .problems
+            .iter()
+            .any(|problem| problem.code == Code::UnreachableState && problem.span == state.name.span);
+        if !reached.contains(&id) && !reported {
+            let name = lifecycle.state_name(id);
+            findings.add(
+                Problem::new(Code::UnreachableState, state.name.span, format!("no task can reach the state `{name}`"))
+                    .note("transitions lead to it, but their guards never hold when a task is there")
+                    .help("change the guards, or the hooks that set the fields they read"),
+            );
+        }
+    }
+}
+
+/// Terminal states that a task can reach with something still its own.
+fn left_behind(draft: &Draft, lifecycle: &Lifecycle, picture: &Picture, findings: &mut Findings) {
+    let mut seen = BTreeSet::new();
+    for (from, moves) in picture.moves.iter().enumerate() {
+        for step in moves {
+            let after = &picture.situations[step.to];
+            let Some(index) = step.transition.filter(|_| lifecycle.state(after.state).terminal) else { continue };
+            let mut way = picture.way_to(from);
+            way.push(after.state);
+            let kept = [
+                (after.workspace, Code::WorkspaceKept, "its workspace still bound", "release_workspace"),
+                (after.worker || after.reviewer, Code::SessionKept, "its session still alive", "kill_session"),
+            ];
+            for (is_kept, code, what, hook) in kept {
+                if is_kept && seen.insert((index, code)) {
+                    let name = lifecycle.state_name(after.state);
+                    findings.add(
+                        Problem::new(
+                            code,
+                            draft.transitions[index].to_span(),
+                            format!("a task can reach `{name}` with {what}"),
+                        )
+                        .note(format!("for example by {}", arrows(lifecycle, &way)))
+                        .help(format!("add the hook `{hook}` to this transition")),
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// Hooks that declare something that is always so already.
+fn idle_hooks(draft: &Draft, lifecycle: &Lifecycle, picture: &Picture, findings: &mut Findings) {
+    for (index, transition) in lifecycle.transitions.iter().enumerate().filter(|(index, _)| picture.taken[*index]) {
+        for (hook, (busy, written)) in
+            transition.hooks.iter().zip(picture.busy[index].iter().zip(&draft.transitions[index].hooks))
+        {
+            let reason = match hook {
+                Hook::AcquireWorkspace => "a workspace is always bound by then",
+                Hook::ReleaseWorkspace => "no workspace is ever bound by then",
+                Hook::KillSession => "no session is ever alive by then",
+                Hook::KillReviewer => "no reviewer is ever alive by then",
+                _ => continue,
+            };
+            if !busy {
+                let message = format!("`{}` never has an effect here: {reason}", hook.action());
+                findings.add(Problem::new(Code::IdleHook, written.span, message));
+            }
+        }
+    }
+}
+
+/// A crash rule that starts the agent again, however often it crashes.
+fn respawns_for_ever(draft: &Draft, lifecycle: &Lifecycle, findings: &mut Findings) {
+    for (rule, written) in lifecycle.exits.rules.iter().zip(&draft.rules) {
+        let (Reaction::Crash { stuck_after: None, respawn: true }, draft::Reaction::Crash { .. }) =
+            (&rule.reaction, &written.reaction)
+        else {
+            continue;
+        };
+        let name = lifecycle.state_name(rule.state);
+        findings.add(
+            Problem::new(
+                Code::EndlessLoop,
+                written.status.span,
+                format!("a crashing agent is started in `{name}` for ever"),
+            )
+            .help("add `stuck_after`, so that crashes have a bound"),
+        );
+    }
+}
+
+/// The greatest number of agent starts, and the loops that make it unbounded.
+fn agent_starts(draft: &Draft, lifecycle: &Lifecycle, picture: &Picture, findings: &mut Findings) {
+    let span = name_span(draft);
+    if let Some(round) = costly_cycle(picture, |step| !step.by_person) {
+        let way = cycle_names(lifecycle, picture, &round);
+        let at = round
+            .iter()
+            .find_map(|(_, step)| step.transition.filter(|_| step.starts > 0))
+            .map_or(span, |index| draft.transitions[index].to_span());
+        findings.add(
+            Problem::new(Code::EndlessLoop, at, "agents can go round this loop for ever")
+                .note(format!("{way}, with {} each time round", count(starts(&round), "agent start")))
+                .help("bound it with a guard on a counter: `when: \"review_round < 2\"`, and a way on for the rest"),
+        );
+        findings.add(
+            Problem::new(Code::AgentStarts, span, "a task can start agents without bound")
+                .note(format!("because of {way}")),
+        );
+        return;
+    }
+    let alone = longest(picture, |step| !step.by_person);
+    let between = picture.beginnings.iter().map(|(id, first)| first + alone[*id]);
+    let after_person =
+        picture.moves.iter().flatten().filter(|step| step.by_person).map(|step| step.starts + alone[step.to]);
+    let most = between.chain(after_person).max().unwrap_or(0);
+    match costly_cycle(picture, |_| true) {
+        None => {
+            let all = longest(picture, |_| true);
+            let total = picture.beginnings.iter().map(|(id, first)| first + all[*id]).max().unwrap_or(0);
+            if total > 0 {
+                let message = format!("a task starts at most {}", count(total, "agent"));
+                findings.add(Problem::new(Code::AgentStarts, span, message).note("not counting respawns by hand"));
+            }
+        }
+        Some(round) => {
+            let way = cycle_names(lifecycle, picture, &round);
+            findings.add(
+                Problem::new(Code::PeopleLoop, span, format!("people can send a task round and round: {way}"))
+                    .note("each time round needs a person, so it ends when they want it to"),
+            );
+            let message = format!("a task starts at most {} between two decisions of a person", count(most, "agent"));
+            findings.add(
+                Problem::new(Code::AgentStarts, span, message).note(format!("unbounded in all, because of {way}")),
+            );
+        }
+    }
+}
+
+fn starts(round: &[(usize, Move)]) -> u64 {
+    round.iter().map(|(_, step)| step.starts).sum()
+}
+
+fn cycle_names(lifecycle: &Lifecycle, picture: &Picture, round: &[(usize, Move)]) -> String {
+    let mut states: Vec<StateId> = round.iter().map(|(from, _)| picture.situations[*from].state).collect();
+    states.extend(round.last().map(|(_, step)| picture.situations[step.to].state));
+    arrows(lifecycle, &states)
+}
+
+fn edges(picture: &Picture, allowed: impl Fn(&Move) -> bool) -> Edges {
+    picture.moves.iter().map(|moves| moves.iter().filter(|step| allowed(step)).map(|step| step.to).collect()).collect()
+}
+
+/// A shortest cycle of allowed moves on which an agent is started, beginning with that start.
+fn costly_cycle(picture: &Picture, allowed: impl Fn(&Move) -> bool) -> Option<Vec<(usize, Move)>> {
+    /// Each candidate costs a search; the shortest of the first few is short enough to be understood.
+    const CANDIDATES: usize = 50;
+    let edges = edges(picture, &allowed);
+    let component = graph::components(&edges);
+    let costly = picture.moves.iter().enumerate().flat_map(|(from, moves)| moves.iter().map(move |step| (from, step)));
+    let candidates =
+        costly.filter(|(from, step)| step.starts > 0 && allowed(step) && component[*from] == component[step.to]);
+    let back = |(from, step): (usize, &Move)| {
+        let inside = component[from];
+        graph::shortest(&edges, step.to, from, |node| component[node] == inside).map(|way| (from, *step, way))
+    };
+    let (from, first, way) = candidates.take(CANDIDATES).filter_map(back).min_by_key(|(_, _, way)| way.len())?;
+    let mut round = vec![(from, first)];
+    for pair in way.windows(2) {
+        let step = picture.moves[pair[0]]
+            .iter()
+            .filter(|step| step.to == pair[1] && allowed(step))
+            .max_by_key(|step| step.starts)?;
+        round.push((pair[0], *step));
+    }
+    Some(round)
+}
+
+/// For each situation the most agents that allowed moves from it on can start. No cycle of such moves starts any.
+fn longest(picture: &Picture, allowed: impl Fn(&Move) -> bool) -> Vec<u64> {
+    let component = graph::components(&edges(picture, &allowed));
+    let mut order: Vec<usize> = (0..component.len()).collect();
+    order.sort_by_key(|situation| component[*situation]);
+    let mut best = vec![0u64; component.iter().max().map_or(0, |last| last + 1)];
+    for situation in order {
+        for step in picture.moves[situation].iter().filter(|step| allowed(step)) {
+            let through = step.starts.saturating_add(best[component[step.to]]);
+            best[component[situation]] = best[component[situation]].max(through);
+        }
+    }
+    component.into_iter().map(|component| best[component]).collect()
+}

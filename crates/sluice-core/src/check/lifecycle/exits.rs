@@ -1,0 +1,125 @@
+//! The rules about agents whose process has ended: their names, and rules that can never fire.
+
+use super::super::Findings;
+use super::Names;
+use crate::expr::Expr;
+use crate::lifecycle::draft::{self, Draft};
+use crate::lifecycle::{ArtifactTest, ExitRule, Lifecycle, Reaction, STUCK, StateId};
+use crate::problem::{Code, Problem};
+
+/// A rule whose names have been looked up.
+pub(super) struct ResolvedRule {
+    state: Option<StateId>,
+    artifact: ArtifactTest,
+    pub(super) reaction: Option<ResolvedReaction>,
+}
+
+/// What a rule leads to; what could not be found or read is `None`.
+pub(super) enum ResolvedReaction {
+    Advance(Option<StateId>),
+    Choose(Vec<(Option<Expr>, Option<StateId>)>),
+    Other(Reaction),
+}
+
+pub(super) fn resolve(rule: &draft::Rule, names: &Names<'_>, findings: &mut Findings) -> ResolvedRule {
+    let state = names.state(&rule.status, Code::UnknownRuleState, "the rule watches", findings);
+    let advance = |target, findings: &mut Findings| {
+        names.state(target, Code::UnknownRuleTarget, "the rule advances to", findings)
+    };
+    let reaction = match &rule.reaction {
+        draft::Reaction::Then(target) => ResolvedReaction::Advance(advance(target, findings)),
+        draft::Reaction::ThenWhen(clauses) => ResolvedReaction::Choose(
+            clauses
+                .value
+                .iter()
+                .map(|clause| (names.guard(&clause.when, findings), advance(&clause.then, findings)))
+                .collect(),
+        ),
+        draft::Reaction::Crash { stuck_after, respawn } => {
+            if let Some(limit) = stuck_after.as_ref().filter(|_| !names.states.contains_key(STUCK)) {
+                let times = super::super::count(u64::from(limit.value), "crash").replace("crashs", "crashes");
+                findings.add(
+                    Problem::new(Code::NoStuckState, limit.span, "`stuck_after` without a state `stuck`")
+                        .note(format!("after {times} the task stays where it is and is marked for attention"))
+                        .help("add a state `stuck`, or remove `stuck_after`"),
+                );
+            }
+            let stuck_after = stuck_after.as_ref().map(|limit| limit.value);
+            ResolvedReaction::Other(Reaction::Crash { stuck_after, respawn: *respawn })
+        }
+        draft::Reaction::MarkDead => ResolvedReaction::Other(Reaction::MarkDead),
+    };
+    let artifact = match (&rule.has_artifact, rule.no_artifact) {
+        (Some(gate), _) => ArtifactTest::Present(super::resolve_gate(gate, findings)),
+        (None, Some(_)) => ArtifactTest::Missing,
+        (None, None) => ArtifactTest::Any,
+    };
+    ResolvedRule { state, artifact, reaction: Some(reaction) }
+}
+
+impl ResolvedRule {
+    pub(super) fn finish(self) -> Option<ExitRule> {
+        let reaction = match self.reaction? {
+            ResolvedReaction::Advance(target) => Reaction::Advance(target?),
+            ResolvedReaction::Choose(clauses) => {
+                let clause = |(guard, target): (Option<Expr>, Option<StateId>)| Some((guard?, target?));
+                Reaction::Choose(clauses.into_iter().map(clause).collect::<Option<_>>()?)
+            }
+            ResolvedReaction::Other(reaction) => reaction,
+        };
+        Some(ExitRule { state: self.state?, artifact: self.artifact, reaction })
+    }
+}
+
+/// Rules that can never fire, and targets that no transition leads to.
+pub(super) fn check(draft: &Draft, lifecycle: &Lifecycle, findings: &mut Findings) {
+    for (index, (rule, written)) in lifecycle.exits.rules.iter().zip(&draft.rules).enumerate() {
+        if let Some(reason) = dead(lifecycle, index) {
+            findings.add(Problem::new(
+                Code::DeadRule,
+                written.status.span,
+                format!("this rule can never fire: {reason}"),
+            ));
+        }
+        let targets: Vec<_> = match (&rule.reaction, &written.reaction) {
+            (Reaction::Advance(to), draft::Reaction::Then(target)) => vec![(*to, target)],
+            (Reaction::Choose(clauses), draft::Reaction::ThenWhen(written)) => {
+                clauses.iter().map(|(_, to)| *to).zip(written.value.iter().map(|clause| &clause.then)).collect()
+            }
+            _ => Vec::new(),
+        };
+        for (to, target) in targets {
+            let exists = lifecycle.transitions.iter().any(|edge| edge.from == rule.state && edge.to == to);
+            if !exists {
+                let (from, to) = (lifecycle.state_name(rule.state), lifecycle.state_name(to));
+                findings.add(
+                    Problem::new(Code::NoSuchMove, target.span, format!("no transition leads from `{from}` to `{to}`"))
+                        .note("a rule moves the task along a transition, with its gate and hooks; without one it is refused")
+                        .help(format!("add a transition from `{from}` to `{to}`, or advance to another state")),
+                );
+            }
+        }
+    }
+}
+
+/// Why the rule at `index` never fires, if so.
+fn dead(lifecycle: &Lifecycle, index: usize) -> Option<String> {
+    let rule = &lifecycle.exits.rules[index];
+    let name = lifecycle.state_name(rule.state);
+    if lifecycle.state(rule.state).terminal {
+        return Some(format!("`{name}` is terminal, so no agent is watched there"));
+    }
+    let earlier: Vec<_> = lifecycle.exits.rules[..index].iter().filter(|other| other.state == rule.state).collect();
+    if earlier.iter().any(|other| other.artifact == ArtifactTest::Any) {
+        return Some(format!("an earlier rule for `{name}` always matches"));
+    }
+    if earlier.iter().any(|other| other.artifact == rule.artifact) {
+        return Some(format!("an earlier rule for `{name}` asks the same of the artifact"));
+    }
+    let all_present_before = lifecycle.exits.rules[index..]
+        .iter()
+        .all(|other| other.state != rule.state || !matches!(other.artifact, ArtifactTest::Present(_)));
+    let missing_before = earlier.iter().any(|other| other.artifact == ArtifactTest::Missing);
+    (rule.artifact == ArtifactTest::Any && missing_before && all_present_before)
+        .then(|| format!("earlier rules for `{name}` cover both cases, with and without the artifact"))
+}

@@ -1,0 +1,315 @@
+//! Plays a lifecycle through: every situation that a task can get into, and every move between two of them.
+//!
+//! A situation is a state, the values of the counters that guards read, whether a workspace is bound, and which
+//! sessions may be alive. Counters stop at the first value beyond every constant they are compared with, so there
+//! are finitely many situations and the picture is exact. Artifacts are free: any gate may be passed.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use crate::expr::{Compare, Expr, Number, Value};
+use crate::lifecycle::{FieldValue, Hook, Lifecycle, Reaction, STUCK, Spawn, StateId};
+
+/// The most situations that are looked at.
+const MOST_SITUATIONS: usize = 100_000;
+
+/// Where a task can be.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Situation {
+    pub(super) state: StateId,
+    counters: Vec<i64>,
+    pub(super) workspace: bool,
+    pub(super) worker: bool,
+    pub(super) reviewer: bool,
+}
+
+/// A move from one situation to another.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Move {
+    pub(super) to: usize,
+    /// The transition it takes; `None` is the engine's own escalation.
+    pub(super) transition: Option<usize>,
+    /// How many agents it starts, those that are started again after a crash included.
+    pub(super) starts: u64,
+    /// Whether only a person brings it about.
+    pub(super) by_person: bool,
+}
+
+/// All of it.
+pub(super) struct Picture {
+    pub(super) situations: Vec<Situation>,
+    pub(super) moves: Vec<Vec<Move>>,
+    /// The situation each was first reached from, and the index of that move; `None` for a beginning.
+    came_from: Vec<Option<(usize, usize)>>,
+    /// Agents that creating a task in a beginning starts.
+    pub(super) beginnings: Vec<(usize, u64)>,
+    /// For each transition and hook: whether it ever had something to do.
+    pub(super) busy: Vec<Vec<bool>>,
+    /// For each transition: whether it is ever taken.
+    pub(super) taken: Vec<bool>,
+    /// Whether counters were followed. If not, guards were taken to hold or not hold as they like.
+    pub(super) exact: bool,
+}
+
+/// Looks at `lifecycle` with its counters, or without them if that is too much to look at.
+/// `None`: even that is too much.
+pub(super) fn explore(lifecycle: &Lifecycle) -> Option<Picture> {
+    let counters = Counters::of(lifecycle);
+    Explorer::new(lifecycle, counters).run().or_else(|| Explorer::new(lifecycle, Counters::none()).run())
+}
+
+/// The counters that are followed, with the range in which their value matters.
+struct Counters {
+    fields: BTreeMap<String, (usize, i64, i64)>,
+    exact: bool,
+}
+
+impl Counters {
+    fn none() -> Self {
+        Counters { fields: BTreeMap::new(), exact: false }
+    }
+
+    /// Every field that a guard reads, except `crash_count`, which moves by itself.
+    fn of(lifecycle: &Lifecycle) -> Self {
+        let guards = lifecycle.transitions.iter().filter_map(|transition| transition.guard.as_ref());
+        let clauses = lifecycle.exits.rules.iter().flat_map(|rule| match &rule.reaction {
+            Reaction::Choose(clauses) => clauses.iter().map(|(guard, _)| guard).collect(),
+            Reaction::Advance(_) | Reaction::Crash { .. } | Reaction::MarkDead => Vec::new(),
+        });
+        let mut fields: BTreeMap<String, (usize, i64, i64)> = BTreeMap::new();
+        for compare in guards.chain(clauses).flat_map(Expr::comparisons) {
+            let Value::Number(number) = compare.value else { continue };
+            let (Some(constant), false) = (number.as_whole(), compare.path.head() == "crash_count") else { continue };
+            let next = fields.len();
+            let (_, low, high) = fields.entry(compare.path.head().to_owned()).or_insert((next, 0, 0));
+            *low = (*low).min(constant.saturating_sub(1));
+            *high = (*high).max(constant.saturating_add(1));
+        }
+        Counters { fields, exact: true }
+    }
+
+    fn set(&self, counters: &mut [i64], field: &str, change: impl FnOnce(i64) -> i64) {
+        if let Some((index, low, high)) = self.fields.get(field) {
+            counters[*index] = change(counters[*index]).clamp(*low, *high);
+        }
+    }
+
+    /// Whether `guard` holds, as far as the followed counters tell.
+    fn holds(&self, guard: &Expr, counters: &[i64]) -> Option<bool> {
+        match guard {
+            Expr::Compare(Compare { path, .. }) => {
+                let (index, _, _) = self.fields.get(path.head())?;
+                Some(guard.holds(&|_| Some(Value::Number(Number::whole(counters[*index])))))
+            }
+            Expr::Not(inner) => self.holds(inner, counters).map(|holds| !holds),
+            Expr::All(parts) => self.combine(parts, counters, false),
+            Expr::Any(parts) => self.combine(parts, counters, true),
+        }
+    }
+
+    /// The answer is `decisive` if one part is, unknown if one part is unknown, and the opposite otherwise.
+    fn combine(&self, parts: &[Expr], counters: &[i64], decisive: bool) -> Option<bool> {
+        let answers: Vec<Option<bool>> = parts.iter().map(|part| self.holds(part, counters)).collect();
+        if answers.contains(&Some(decisive)) {
+            return Some(decisive);
+        }
+        answers.iter().all(Option::is_some).then_some(!decisive)
+    }
+}
+
+struct Explorer<'a> {
+    lifecycle: &'a Lifecycle,
+    counters: Counters,
+    outgoing: Vec<Vec<usize>>,
+    /// For each state, how often its agent is started again after a crash, and whether crashes lead to `stuck`.
+    crashes: Vec<(u64, bool)>,
+    known: BTreeMap<Situation, usize>,
+    open: VecDeque<usize>,
+    picture: Picture,
+}
+
+impl<'a> Explorer<'a> {
+    fn new(lifecycle: &'a Lifecycle, counters: Counters) -> Self {
+        let mut outgoing = vec![Vec::new(); lifecycle.states.len()];
+        for (index, transition) in lifecycle.transitions.iter().enumerate() {
+            outgoing[transition.from.0 as usize].push(index);
+        }
+        let mut crashes = vec![(0, false); lifecycle.states.len()];
+        for rule in &lifecycle.exits.rules {
+            if let Reaction::Crash { stuck_after, respawn } = &rule.reaction {
+                let again = stuck_after.map_or(0, |limit| u64::from(limit.saturating_sub(1)));
+                crashes[rule.state.0 as usize] = (if *respawn { again } else { 0 }, stuck_after.is_some());
+            }
+        }
+        let picture = Picture {
+            situations: Vec::new(),
+            moves: Vec::new(),
+            came_from: Vec::new(),
+            beginnings: Vec::new(),
+            busy: lifecycle.transitions.iter().map(|transition| vec![false; transition.hooks.len()]).collect(),
+            taken: vec![false; lifecycle.transitions.len()],
+            exact: counters.exact,
+        };
+        Explorer { lifecycle, counters, outgoing, crashes, known: BTreeMap::new(), open: VecDeque::new(), picture }
+    }
+
+    fn run(mut self) -> Option<Picture> {
+        for (index, state) in self.lifecycle.initial.iter().enumerate() {
+            let (situation, starts) = self.beginning(*state, index == 0);
+            let id = self.visit(situation, None);
+            self.picture.beginnings.push((id, starts));
+        }
+        while let Some(from) = self.open.pop_front() {
+            if self.picture.situations.len() > MOST_SITUATIONS {
+                return None;
+            }
+            self.leave(from);
+        }
+        Some(self.picture)
+    }
+
+    fn empty(&self, state: StateId) -> Situation {
+        let counters = self.counters.fields.values().map(|_| 0).collect();
+        Situation { state, counters, workspace: false, worker: false, reviewer: false }
+    }
+
+    /// A task created in a state other than the usual one gets what the first spawning transition into it gives.
+    fn beginning(&mut self, state: StateId, usual: bool) -> (Situation, u64) {
+        let mut situation = self.empty(state);
+        let spawns = |hook: &Hook| matches!(hook, Hook::SpawnAgent(_) | Hook::SpawnReviewer(_));
+        let entry = self.lifecycle.transitions.iter().find(|edge| edge.to == state && edge.hooks.iter().any(spawns));
+        let mut starts = 0;
+        if let (false, Some(entry)) = (usual, entry) {
+            situation.workspace = true;
+            for hook in entry.hooks.iter().filter(|hook| spawns(hook)) {
+                starts += self.perform(hook, &mut situation).0;
+            }
+        }
+        (situation, starts)
+    }
+
+    fn visit(&mut self, situation: Situation, came_from: Option<(usize, usize)>) -> usize {
+        if let Some(id) = self.known.get(&situation) {
+            return *id;
+        }
+        let id = self.picture.situations.len();
+        self.known.insert(situation.clone(), id);
+        self.picture.situations.push(situation);
+        self.picture.moves.push(Vec::new());
+        self.picture.came_from.push(came_from);
+        self.open.push_back(id);
+        id
+    }
+
+    fn leave(&mut self, from: usize) {
+        let state = self.picture.situations[from].state;
+        for index in self.outgoing[state.0 as usize].clone() {
+            let transition = &self.lifecycle.transitions[index];
+            let counters = &self.picture.situations[from].counters;
+            if transition.guard.as_ref().is_some_and(|guard| self.counters.holds(guard, counters) == Some(false)) {
+                continue;
+            }
+            self.picture.taken[index] = true;
+            let by_person = transition.gate.is_none() && !self.monitor_takes(transition.from, transition.to);
+            self.take(from, transition.to, Some(index), by_person);
+        }
+        let stuck = self.lifecycle.find(STUCK).filter(|stuck| *stuck != state);
+        if let (true, Some(stuck)) = (self.crashes[state.0 as usize].1, stuck) {
+            let ungated = self.outgoing[state.0 as usize].iter().copied().find(|index| {
+                let edge = &self.lifecycle.transitions[*index];
+                edge.to == stuck && edge.gate.is_none()
+            });
+            self.take(from, stuck, ungated, false);
+        }
+    }
+
+    fn monitor_takes(&self, from: StateId, to: StateId) -> bool {
+        self.lifecycle.exits.rules.iter().filter(|rule| rule.state == from).any(|rule| match &rule.reaction {
+            Reaction::Advance(target) => *target == to,
+            Reaction::Choose(clauses) => clauses.iter().any(|(_, target)| *target == to),
+            Reaction::Crash { .. } | Reaction::MarkDead => false,
+        })
+    }
+
+    fn take(&mut self, from: usize, to: StateId, transition: Option<usize>, by_person: bool) {
+        let mut after = self.picture.situations[from].clone();
+        let mut starts = 0;
+        let lifecycle = self.lifecycle;
+        for (index, hook) in transition.map_or(&[][..], |index| &lifecycle.transitions[index].hooks).iter().enumerate()
+        {
+            let (started, did_something) = self.perform(hook, &mut after);
+            starts += started;
+            if let (true, Some(transition)) = (did_something, transition) {
+                self.picture.busy[transition][index] = true;
+            }
+        }
+        if lifecycle.state(to).enter_prompt.is_some() {
+            after.worker = true;
+            starts += 1;
+        }
+        starts += self.crashes[to.0 as usize].0;
+        after.state = to;
+        let next = self.picture.moves[from].len();
+        let to = self.visit(after, Some((from, next)));
+        self.picture.moves[from].push(Move { to, transition, starts, by_person });
+    }
+
+    /// What a hook does to a situation: how many agents it starts, and whether it had something to do.
+    fn perform(&self, hook: &Hook, on: &mut Situation) -> (u64, bool) {
+        match hook {
+            Hook::AcquireWorkspace => (0, !std::mem::replace(&mut on.workspace, true)),
+            Hook::ReleaseWorkspace => (0, std::mem::replace(&mut on.workspace, false)),
+            Hook::SpawnAgent(spawn) => {
+                self.increment(spawn, on);
+                on.worker = true;
+                (1, true)
+            }
+            Hook::SpawnReviewer(spawn) => {
+                self.increment(spawn, on);
+                on.reviewer = true;
+                (1, true)
+            }
+            Hook::KillSession => {
+                let alive = on.worker || on.reviewer;
+                (on.worker, on.reviewer) = (false, false);
+                (0, alive)
+            }
+            Hook::KillReviewer => (0, std::mem::replace(&mut on.reviewer, false)),
+            Hook::Increment(field) => {
+                self.counters.set(&mut on.counters, field.as_str(), |value| value.saturating_add(1));
+                (0, true)
+            }
+            Hook::SetField { field, value: FieldValue::Number(number) } => {
+                self.counters.set(&mut on.counters, field.as_str(), |_| *number);
+                (0, true)
+            }
+            Hook::SetField { value: FieldValue::Text(_), .. }
+            | Hook::NotifyWorker { .. }
+            | Hook::SpawnNext
+            | Hook::PushBranch
+            | Hook::CreatePr
+            | Hook::DeleteRemoteBranch
+            | Hook::Notify { .. }
+            | Hook::RunCommand(_) => (0, true),
+        }
+    }
+
+    fn increment(&self, spawn: &Spawn, on: &mut Situation) {
+        if let Some(field) = &spawn.increment {
+            self.counters.set(&mut on.counters, field.as_str(), |value| value.saturating_add(1));
+        }
+    }
+}
+
+impl Picture {
+    /// The shortest way to a situation, as the states on it.
+    pub(super) fn way_to(&self, situation: usize) -> Vec<StateId> {
+        let mut way = vec![self.situations[situation].state];
+        let mut at = situation;
+        while let Some((from, _)) = self.came_from[at] {
+            way.push(self.situations[from].state);
+            at = from;
+        }
+        way.reverse();
+        way
+    }
+}

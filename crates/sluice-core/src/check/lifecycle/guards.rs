@@ -1,0 +1,208 @@
+//! Guards against each other: clauses that overlap, clauses that leave a gap, verdicts that nobody takes.
+//!
+//! All of it is decided over all whole numbers, and shown with values.
+
+use std::collections::BTreeMap;
+
+use super::super::Findings;
+use super::exits::ResolvedReaction;
+use super::shape::Ways;
+use super::{Resolved, ResolvedTransition};
+use crate::artifact::Verdict;
+use crate::expr::Expr;
+use crate::expr::decide::{Domain, TooComplex, Witness, show, witness};
+use crate::lifecycle::StateId;
+use crate::lifecycle::draft::{self, Draft};
+use crate::problem::{Code, Problem};
+use crate::span::{Span, Text};
+
+/// The most clauses of one choice that are compared with each other.
+const MOST_CLAUSES: usize = 64;
+
+pub(super) fn check(draft: &Draft, resolved: &Resolved, ways: &Ways<'_>, findings: &mut Findings) {
+    let written: Vec<(&draft::Transition, &ResolvedTransition)> =
+        draft.transitions.iter().zip(&resolved.transitions).collect();
+    for (transition, found) in &written {
+        if let (Some(text), Some(Some(guard))) = (&transition.when, &found.guard) {
+            can_hold(text, guard, findings);
+        }
+    }
+    overlapping_transitions(&written, findings);
+    for (rule, found) in draft.rules.iter().zip(&resolved.rules) {
+        if let (draft::Reaction::ThenWhen(clauses), Some(ResolvedReaction::Choose(guards))) =
+            (&rule.reaction, &found.reaction)
+        {
+            then_when(clauses.span, &clauses.value, guards, findings);
+        }
+    }
+    verdicts(draft, &written, ways, findings);
+}
+
+/// Asks for a witness; a question too hard to answer is itself reported, at `span`.
+fn ask(all: &[&Expr], none: &[&Expr], span: Span, findings: &mut Findings) -> Option<Witness> {
+    witness(all, none, Domain::Integers).unwrap_or_else(|TooComplex| {
+        findings.add(
+            Problem::new(Code::BadGuard, span, "these guards are too entangled to be compared with each other")
+                .help("use fewer fields in them, or fewer `||`"),
+        );
+        None
+    })
+}
+
+fn can_hold(text: &Text, guard: &Expr, findings: &mut Findings) {
+    if witness(&[guard], &[], Domain::Integers) == Ok(None) {
+        findings.add(
+            Problem::new(Code::NeverHolds, text.span, "this guard can never hold")
+                .note("no whole numbers satisfy it, so the transition is never taken"),
+        );
+    }
+}
+
+/// One clause of a choice: where it stands, and its guard, if it has one.
+struct Clause<'a> {
+    span: Span,
+    guard: Option<&'a Expr>,
+}
+
+fn overlapping_transitions(written: &[(&draft::Transition, &ResolvedTransition)], findings: &mut Findings) {
+    let mut pairs: BTreeMap<(StateId, StateId), Vec<Clause<'_>>> = BTreeMap::new();
+    for (transition, found) in written {
+        let (Some(from), Some(to)) = (found.from, found.to) else { continue };
+        let guard = match &found.guard {
+            None => None,
+            Some(Some(guard)) => Some(guard),
+            Some(None) => continue, // cannot be read, and has been reported
+        };
+        pairs.entry((from, to)).or_default().push(Clause { span: transition.clause_span(), guard });
+    }
+    for clauses in pairs.values() {
+        overlap(clauses, "transitions between the same two states", findings);
+    }
+}
+
+/// Reports each clause that can hold together with an earlier one.
+fn overlap(clauses: &[Clause<'_>], what: &str, findings: &mut Findings) {
+    if clauses.len() > MOST_CLAUSES {
+        let message = format!("more than {MOST_CLAUSES} {what}");
+        findings.add(Problem::new(Code::TooMuchStructure, clauses[MOST_CLAUSES].span, message));
+        return;
+    }
+    for (index, later) in clauses.iter().enumerate() {
+        let first = clauses[..index].iter().find_map(|earlier| {
+            let guards: Vec<&Expr> = earlier.guard.into_iter().chain(later.guard).collect();
+            ask(&guards, &[], later.span, findings).map(|found| (earlier, found))
+        });
+        let Some((earlier, found)) = first else { continue };
+        let message = match (earlier.guard, later.guard) {
+            (None, None) => format!("two {what}, and no guard tells them apart"),
+            _ => format!("two {what} overlap: both hold at {}", show(&found)),
+        };
+        findings.add(
+            Problem::new(Code::Overlap, later.span, message)
+                .other(earlier.span, "holds there too")
+                .help("make the guards exclude each other, so that exactly one holds"),
+        );
+    }
+}
+
+fn then_when(
+    key: Span,
+    clauses: &[draft::Clause],
+    guards: &[(Option<Expr>, Option<StateId>)],
+    findings: &mut Findings,
+) {
+    let read: Option<Vec<&Expr>> = guards.iter().map(|(guard, _)| guard.as_ref()).collect();
+    let Some(read) = read else { return };
+    let spans = clauses.iter().map(|clause| clause.when.span);
+    let clauses: Vec<Clause<'_>> = spans.zip(&read).map(|(span, guard)| Clause { span, guard: Some(*guard) }).collect();
+    overlap(&clauses, "clauses of this rule", findings);
+    if clauses.len() > MOST_CLAUSES {
+        return;
+    }
+    if let Some(found) = ask(&[], &read, key, findings) {
+        findings.add(
+            Problem::new(Code::Gap, key, format!("no clause of `then_when` holds at {}", show(&found)))
+                .note("exactly one clause must hold for every whole number, negative ones too")
+                .help("widen a clause, or add one for the rest"),
+        );
+    }
+}
+
+/// A verdict's transitions out of one state.
+#[derive(Default)]
+struct Taken<'a> {
+    /// Where the first gate for it stands.
+    gate: Option<Span>,
+    clauses: Vec<(Span, Option<&'a Expr>)>,
+    unread: bool,
+}
+
+fn verdicts(
+    draft: &Draft,
+    written: &[(&draft::Transition, &ResolvedTransition)],
+    ways: &Ways<'_>,
+    findings: &mut Findings,
+) {
+    let mut taken: BTreeMap<(StateId, &str), BTreeMap<Verdict, Taken<'_>>> = BTreeMap::new();
+    for (transition, found) in written {
+        let (Some(from), Some(gate), Some(written)) = (found.from, &found.gate, &transition.gate) else { continue };
+        let Some(verdict) = &written.verdict else { continue };
+        let entry = taken.entry((from, &gate.title)).or_default().entry(verdict.value).or_default();
+        entry.gate.get_or_insert(verdict.span);
+        match &found.guard {
+            Some(None) => entry.unread = true,
+            Some(Some(guard)) => entry.clauses.push((transition.clause_span(), Some(guard))),
+            None => entry.clauses.push((transition.clause_span(), None)),
+        }
+    }
+    for ((state, title), verdicts) in &taken {
+        let index = state.0 as usize;
+        let section = Section { state: &draft.states[index].name.value, title, way: ways.to(index) };
+        for (verdict, other) in [(Verdict::Pass, Verdict::Fail), (Verdict::Fail, Verdict::Pass)] {
+            match (verdicts.get(&verdict), verdicts.get(&other)) {
+                (Some(entry), None) => section.not_taken(entry, other, findings),
+                (Some(entry), Some(_)) => section.gap(entry, verdict, findings),
+                (None, _) => {}
+            }
+        }
+    }
+}
+
+/// A section that gives a verdict in a state.
+struct Section<'a> {
+    state: &'a str,
+    title: &'a str,
+    /// How a task gets to that state.
+    way: Option<String>,
+}
+
+impl Section<'_> {
+    fn not_taken(&self, entry: &Taken<'_>, missing: Verdict, findings: &mut Findings) {
+        let Some(span) = entry.gate else { return };
+        let (missing, state) = (missing.word(), self.state);
+        let message = format!("no transition leaves `{state}` when `## {}` says {missing}", self.title);
+        findings.add(
+            Problem::new(Code::VerdictNotTaken, span, message)
+                .maybe_note(self.way.clone())
+                .note(format!("with the verdict {missing} it can only be moved on by hand"))
+                .help(format!("add a transition from `{state}` with `verdict: {missing}`")),
+        );
+    }
+
+    fn gap(&self, entry: &Taken<'_>, verdict: Verdict, findings: &mut Findings) {
+        let guards: Option<Vec<&Expr>> = entry.clauses.iter().map(|(_, guard)| *guard).collect();
+        let (Some(guards), Some((span, _))) = (guards, entry.clauses.last()) else { return };
+        if entry.unread || guards.len() > MOST_CLAUSES {
+            return;
+        }
+        if let Some(found) = ask(&[], &guards, *span, findings) {
+            let (verdict, values, state) = (verdict.word(), show(&found), self.state);
+            let message = format!("no transition leaves `{state}` when `## {}` says {verdict} at {values}", self.title);
+            findings.add(
+                Problem::new(Code::VerdictGap, *span, message)
+                    .maybe_note(self.way.clone())
+                    .help("widen a guard, or add a transition for the rest"),
+            );
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! The shape of the state machine alone: can every state be reached, and can an end be reached from it?
+//!
+//! A transition with an unknown end counts as leading anywhere (or coming from anywhere), so that one misspelt
+//! name is one finding and not three.
+
+use std::collections::VecDeque;
+
+use super::super::Findings;
+use super::super::graph::{self, Edges};
+use super::{Names, Resolved, initial_states};
+use crate::lifecycle::draft::{self, Draft};
+use crate::lifecycle::{STUCK, StateId};
+use crate::problem::{Code, Problem, list};
+
+/// The moves between states, and the shortest way to each from where tasks begin.
+pub(super) struct Ways<'a> {
+    draft: &'a Draft,
+    edges: Edges,
+    /// The state before each on its way; a beginning stands for itself.
+    before: Vec<Option<usize>>,
+}
+
+impl<'a> Ways<'a> {
+    pub(super) fn of(draft: &'a Draft, resolved: &Resolved, names: &Names<'_>) -> Self {
+        let edges = edges(draft, resolved, names);
+        let mut before = vec![None; edges.len()];
+        let mut open: VecDeque<usize> = initial_states(&resolved.states).iter().map(|id| id.0 as usize).collect();
+        open.iter().for_each(|start| before[*start] = Some(*start));
+        while let Some(state) = open.pop_front() {
+            for next in edges[state].iter().copied() {
+                if before[next].is_none() {
+                    before[next] = Some(state);
+                    open.push_back(next);
+                }
+            }
+        }
+        Ways { draft, edges, before }
+    }
+
+    /// `a task gets there by pending → working`, unless it begins there or never gets there.
+    pub(super) fn to(&self, state: usize) -> Option<String> {
+        let mut way = vec![state];
+        while let Some(before) = self.before[way[way.len() - 1]].filter(|before| *before != way[way.len() - 1]) {
+            way.push(before);
+        }
+        let names: Vec<&str> = way.iter().rev().map(|index| self.draft.states[*index].name.value.as_str()).collect();
+        (names.len() > 1).then(|| format!("a task gets there by {}", names.join(" → ")))
+    }
+}
+
+pub(super) fn check(draft: &Draft, resolved: &Resolved, ways: &Ways<'_>, findings: &mut Findings) {
+    if draft.states.is_empty() {
+        return;
+    }
+    if !draft.states.iter().any(|state| state.terminal) {
+        findings.add(
+            Problem::new(Code::NoWayOut, draft.states[0].name.span, "no state is terminal, so no task can ever end")
+                .help("mark the last state with `terminal: true`"),
+        );
+        return;
+    }
+    no_way_out(draft, resolved, ways, findings);
+    unreachable(draft, resolved, &ways.edges, findings);
+}
+
+/// Transitions whose ends are known, and the engine's own moves to `stuck`.
+fn edges(draft: &Draft, resolved: &Resolved, names: &Names<'_>) -> Edges {
+    let mut edges: Edges = vec![Vec::new(); draft.states.len()];
+    let index = |id: StateId| id.0 as usize;
+    for transition in &resolved.transitions {
+        if let (Some(from), Some(to)) = (transition.from, transition.to) {
+            edges[index(from)].push(index(to));
+        }
+    }
+    for rule in &draft.rules {
+        let escalates = matches!(rule.reaction, draft::Reaction::Crash { stuck_after: Some(_), .. });
+        if let (true, Some(from), Some(stuck)) =
+            (escalates, names.states.get(rule.status.value.as_str()), names.states.get(STUCK))
+        {
+            edges[index(*from)].push(index(*stuck));
+        }
+    }
+    edges
+}
+
+fn no_way_out(draft: &Draft, resolved: &Resolved, ways: &Ways<'_>, findings: &mut Findings) {
+    let terminal = draft.states.iter().enumerate().filter(|(_, state)| state.terminal).map(|(index, _)| index);
+    if resolved.transitions.iter().any(|transition| transition.from.is_none()) {
+        return;
+    }
+    let unsure = resolved.transitions.iter().filter(|transition| transition.to.is_none()).filter_map(|it| it.from);
+    let ends: Vec<usize> = terminal.chain(unsure.map(|id| id.0 as usize)).collect();
+    let leads_out = graph::reachable(&graph::reversed(&ways.edges), ends);
+    for (index, state) in draft.states.iter().enumerate().filter(|(index, _)| !leads_out[*index]) {
+        let name = &state.name.value;
+        let message = format!("no terminal state can be reached from `{name}`");
+        let help = match ways.edges[index].is_empty() {
+            true => format!("add a transition from `{name}`, or make it terminal"),
+            false => format!("add a transition from `{name}` that leads towards a terminal state"),
+        };
+        findings.add(Problem::new(Code::NoWayOut, state.name.span, message).maybe_note(ways.to(index)).help(help));
+    }
+}
+
+fn unreachable(draft: &Draft, resolved: &Resolved, edges: &Edges, findings: &mut Findings) {
+    if resolved.transitions.iter().any(|transition| transition.to.is_none()) {
+        return;
+    }
+    let initial = initial_states(&resolved.states);
+    let unsure = resolved.transitions.iter().filter(|transition| transition.from.is_none()).filter_map(|it| it.to);
+    let reached = graph::reachable(edges, initial.iter().copied().chain(unsure).map(|id| id.0 as usize));
+    let starts: Vec<&str> = initial.iter().map(|id| draft.states[id.0 as usize].name.value.as_str()).collect();
+    for (index, state) in draft.states.iter().enumerate().filter(|(index, _)| !reached[*index]) {
+        let name = &state.name.value;
+        let from: Vec<&str> = (0..edges.len())
+            .filter(|other| *other != index && edges[*other].contains(&index))
+            .map(|other| draft.states[other].name.value.as_str())
+            .collect();
+        let note = match from.is_empty() {
+            true => "no transition leads to it".to_owned(),
+            false => format!("transitions lead to it only from {}, which cannot be reached either", list(&from, "and")),
+        };
+        findings.add(
+            Problem::new(Code::UnreachableState, state.name.span, format!("no task can reach the state `{name}`"))
+                .note(note)
+                .note(format!("a task is created in {}", list(&starts, "or")))
+                .help("add a transition to it, or remove it"),
+        );
+    }
+}

@@ -1,0 +1,455 @@
+//! Checks a recipe. This file goes through the steps and makes the definition; the questions stand beside it:
+//! [`order`] (who waits for whom), [`scope`] (which values a text or condition can read), [`cost`] (how many agents).
+
+mod cost;
+mod order;
+mod scope;
+
+use std::time::Duration;
+
+use super::{Checked, Findings, clip, texts};
+use crate::expr::decide::{Domain, witness};
+use crate::expr::{Expr, Op, Value};
+use crate::lifecycle::Permissions;
+use crate::name::{DefinitionName, InputName, Role, StepName, VariableName};
+use crate::problem::{Code, Problem, closest, suggest};
+use crate::recipe::draft::{self, Draft};
+use crate::recipe::{
+    Data, Dialect, Input, InputKind, Items, Join, LoopBack, OnExhausted, Prompt, Recipe, Repeat, Retry, RunHook, Step,
+    StepId, TaskWork, Trigger, Work,
+};
+use crate::span::{At, Text};
+use crate::text::{Command, Syntax, Template};
+use order::Order;
+use scope::{Place, Scope};
+
+/// How long a failed attempt waits before the next, unless the file says otherwise.
+const BACKOFF: Duration = Duration::from_secs(1);
+/// The most steps of one recipe.
+const MOST_STEPS: usize = 10_000;
+/// The events that a trigger can wait for.
+pub const EVENTS: [&str; 32] = [
+    "task.created",
+    "status.changed",
+    "agent.spawned",
+    "agent.respawned",
+    "agent.crashed",
+    "auto.advanced",
+    "hook.failed",
+    "task.merged",
+    "task.cancelled",
+    "pr.created",
+    "workflow.started",
+    "workflow.step.started",
+    "workflow.step.completed",
+    "workflow.completed",
+    "workflow.failed",
+    "workflow.blocked",
+    "workflow.cancelled",
+    "workflow.intervention.required",
+    "run.started",
+    "run.completed",
+    "run.failed",
+    "run.blocked",
+    "run.cancelled",
+    "run.intervention.required",
+    "step.started",
+    "step.completed",
+    "step.failed",
+    "process.created",
+    "process.step_started",
+    "process.step_completed",
+    "process.completed",
+    "process.cancelled",
+];
+
+/// The words that a format uses for what all recipes have.
+struct Words {
+    /// The steps to wait for.
+    needs: &'static str,
+    /// Whether to run.
+    condition: &'static str,
+    /// How prompts name a variable.
+    prompts: Syntax,
+}
+
+impl Words {
+    fn of(dialect: Dialect) -> Self {
+        match dialect {
+            Dialect::Manifest => Words { needs: "depends_on", condition: "condition", prompts: Syntax::DoubleBraces },
+            Dialect::Grimoire | Dialect::Template => {
+                Words { needs: "needs", condition: "when", prompts: Syntax::Dollar }
+            }
+        }
+    }
+}
+
+/// Checks `draft`.
+pub fn recipe(draft: &Draft) -> Checked<Recipe> {
+    let mut findings = Findings::default();
+    if draft.steps.len() > MOST_STEPS {
+        let message = format!("more than {MOST_STEPS} steps");
+        findings.add(Problem::new(Code::TooMuchStructure, draft.steps[MOST_STEPS].name.span, message));
+        return Checked { definition: None, problems: findings.problems };
+    }
+    let words = Words::of(draft.dialect);
+    let inputs = draft.inputs.as_ref().map(|inputs| check_inputs(inputs, &mut findings));
+    let order = Order::of(draft, words.needs, &mut findings);
+    let mut checker = Checker { draft, words, scope: Scope::of(draft, &order), order: &order, findings };
+    let definition = checker.definition(inputs);
+    let mut findings = checker.findings;
+    match definition.filter(|_| !findings.any_error()) {
+        Some(definition) => {
+            unreachable(draft, &definition, &mut findings);
+            cost::check(draft, &definition, &order, &mut findings);
+            Checked { definition: Some(definition), problems: findings.problems }
+        }
+        None => Checked { definition: None, problems: findings.problems },
+    }
+}
+
+fn check_inputs(inputs: &[draft::Input], findings: &mut Findings) -> Vec<Input> {
+    for (index, input) in inputs.iter().enumerate() {
+        findings.identifier(&input.name, "an input");
+        if let Some(first) = inputs[..index].iter().find(|other| other.name.value == input.name.value) {
+            let message = format!("two inputs are called `{}`", clip(&input.name.value));
+            findings.add(
+                Problem::new(Code::DuplicateName, input.name.span, message).other(first.name.span, "the first one"),
+            );
+        }
+        if let Some(default) = input.default.as_ref().filter(|default| !fits(&default.value, input.kind)) {
+            let message = format!("the default of `{}` is not of type {}", clip(&input.name.value), input.kind.word());
+            findings
+                .add(Problem::new(Code::BadDefault, default.span, message).help("change the default, or the `type`"));
+        }
+    }
+    let made = |input: &draft::Input| Input {
+        name: InputName::new(input.name.value.as_str()),
+        kind: input.kind,
+        required: input.required.unwrap_or(input.default.is_none()),
+        default: input.default.as_ref().map(|default| default.value.clone()),
+    };
+    inputs.iter().map(made).collect()
+}
+
+/// Whether a value is of an input's type.
+pub fn fits(value: &Data, kind: InputKind) -> bool {
+    match kind {
+        InputKind::Any => true,
+        InputKind::Text => matches!(value, Data::Text(_)),
+        InputKind::Number => matches!(value, Data::Number(_)),
+        InputKind::Integer => matches!(value, Data::Number(number) if number.parse::<i64>().is_ok()),
+        InputKind::Boolean => matches!(value, Data::Bool(_)),
+        InputKind::Array => matches!(value, Data::List(_)),
+        InputKind::Object => matches!(value, Data::Table(_)),
+    }
+}
+
+struct Checker<'a> {
+    draft: &'a Draft,
+    words: Words,
+    scope: Scope<'a>,
+    order: &'a Order,
+    findings: Findings,
+}
+
+impl Checker<'_> {
+    fn definition(&mut self, inputs: Option<Vec<Input>>) -> Option<Recipe> {
+        let draft = self.draft;
+        if let Some(name) = &draft.name {
+            self.findings.definition_name(name, "a recipe");
+        }
+        let trigger = self.trigger();
+        let steps: Vec<Option<Step>> = (0..draft.steps.len()).map(|index| self.step(index)).collect();
+        let on_complete = draft.on_complete.iter().map(|hook| self.hook(hook)).collect();
+        let on_fail = draft.on_fail.iter().map(|hook| self.hook(hook)).collect();
+        Some(Recipe {
+            name: DefinitionName::new(draft.name.as_ref()?.value.as_str()),
+            description: draft.description.clone(),
+            version: draft.version.clone(),
+            dialect: draft.dialect,
+            trigger: trigger?,
+            inputs,
+            steps: steps.into_iter().collect::<Option<_>>()?,
+            max_parallel: draft.max_parallel.unwrap_or(1),
+            fail_fast: self.order.is_sequence(),
+            repeat: draft.repeat.map(|(every, keep)| Repeat { every, keep }),
+            timeout: draft.timeout,
+            on_complete,
+            on_fail,
+        })
+    }
+
+    fn trigger(&mut self) -> Option<Trigger> {
+        let Some(trigger) = &self.draft.trigger else { return Some(Trigger::Manual) };
+        let event = &trigger.event;
+        if !EVENTS.contains(&event.value.as_str()) {
+            let help = closest(&event.value, EVENTS).map(|close| format!("did you mean `{close}`?"));
+            let message = format!("`{}` is not an event that is recorded", clip(&event.value));
+            self.findings.add(Problem::new(Code::UnknownEvent, event.span, message).maybe_help(help));
+        }
+        let filter = match &trigger.filter {
+            Some(text) => Some(texts::expression(text, Code::BadCondition, "condition", &mut self.findings)?),
+            None => None,
+        };
+        Some(Trigger::Event { event: event.value.clone(), filter })
+    }
+
+    fn step(&mut self, index: usize) -> Option<Step> {
+        let draft = self.draft;
+        let step = &draft.steps[index];
+        self.findings.identifier(&step.name, "a step");
+        if let Some(output) = &step.output {
+            self.output_name(output);
+        }
+        if let Some(role) = &step.role {
+            self.findings.identifier(role, "a role");
+        }
+        let condition = step.condition.as_ref().map(|text| self.condition(text, index));
+        let loop_back = self.loop_back(step, condition.as_ref().and_then(Option::as_ref), index);
+        let retry = self.retry(step, loop_back.is_some());
+        let work = step.work.as_ref().map(|work| self.work(work, index));
+        Some(Step {
+            name: StepName::new(step.name.value.as_str()),
+            title: step.title.clone(),
+            role: Role::new(step.role.as_ref().map_or("any", |role| role.value.as_str())),
+            needs: self.order.needs(index),
+            condition: match condition {
+                Some(condition) => Some(condition?),
+                None => None,
+            },
+            work: work?,
+            output: step.output.as_ref().map(|output| VariableName::new(output.value.as_str())),
+            timeout: step.timeout,
+            retry,
+            loop_back,
+            own_workspace: step.own_workspace,
+            join: step.join.unwrap_or(Join::NoneFailed),
+            always: step.always,
+            harness: step.harness.clone(),
+            permissions: step.permissions.unwrap_or(Permissions::Full),
+        })
+    }
+
+    /// Names that a variable cannot have, because they mean something else in every text.
+    fn output_name(&mut self, output: &At<String>) {
+        if scope::RESERVED.contains(&output.value.as_str()) {
+            let message = format!("`{}` cannot be the name of an output: it is a variable of its own", output.value);
+            self.findings.add(Problem::new(Code::BadName, output.span, message).help("choose another name"));
+        } else {
+            self.findings.identifier(output, "an output");
+        }
+    }
+
+    fn condition(&mut self, text: &Text, index: usize) -> Option<Expr> {
+        let expr = texts::expression(text, Code::BadCondition, "condition", &mut self.findings)?;
+        let before = self.findings.problems.len();
+        for compare in expr.comparisons() {
+            self.scope.compared(compare, text.span, index, &mut self.findings);
+        }
+        (self.findings.problems.len() == before).then_some(expr)
+    }
+
+    /// An explicit loop, or the one that a manifest's `max_retries` on a failed review means.
+    fn loop_back(&mut self, step: &draft::Step, condition: Option<&Expr>, index: usize) -> Option<LoopBack> {
+        if let Some(written) = &step.loop_back {
+            return self.explicit_loop(step, written, index);
+        }
+        let max = step.max_retries.as_ref()?;
+        let reviewed = failed_review(condition?)?;
+        let to = self.scope.step(reviewed)?;
+        let back = LoopBack { to, max: max.value, on_exhausted: OnExhausted::Fail };
+        self.order.needs(index).contains(&back.to).then_some(back)
+    }
+
+    fn explicit_loop(&mut self, step: &draft::Step, written: &draft::LoopBack, index: usize) -> Option<LoopBack> {
+        let target = &written.to;
+        let name = clip(&target.value);
+        let Some(to) = self.scope.step(&target.value) else {
+            self.findings.add(
+                Problem::new(
+                    Code::UnknownStep,
+                    target.span,
+                    format!("the loop leads to `{name}`, which is not a step"),
+                )
+                .maybe_help(suggest(&target.value, self.scope.step_names())),
+            );
+            return None;
+        };
+        if !self.order.is_upstream(to, index) {
+            let own = clip(&step.name.value);
+            self.findings.add(
+                Problem::new(
+                    Code::BadLoop,
+                    target.span,
+                    format!("the loop leads from `{own}` to `{name}`, which does not come before it"),
+                )
+                .help(format!("lead it to a step that `{own}` needs, directly or through others")),
+            );
+            return None;
+        }
+        let Some(max) = written.max else {
+            self.findings.add(
+                Problem::new(Code::UnboundedLoop, target.span, format!("this loop to `{name}` has no bound"))
+                    .help("add `max_retries`, the number of times it may go back"),
+            );
+            return None;
+        };
+        Some(LoopBack { to, max, on_exhausted: written.on_exhausted })
+    }
+
+    fn retry(&mut self, step: &draft::Step, loops: bool) -> Retry {
+        let own = step.max_retries.as_ref().filter(|_| !loops && step.loop_back.is_none()).map_or(0, |max| max.value);
+        match &step.retry {
+            Some(retry) => Retry { max: retry.max, backoff: retry.backoff.unwrap_or(BACKOFF), on: retry.on.clone() },
+            None => Retry { max: own, backoff: BACKOFF, on: Vec::new() },
+        }
+    }
+
+    fn work(&mut self, work: &draft::Work, index: usize) -> Work {
+        match work {
+            draft::Work::Agent { prompt } => Work::Agent { prompt: self.prompt(prompt, index, Place::Prompt) },
+            draft::Work::AgentLoop { prompt, arbiter, max_iterations, on_max } => Work::AgentLoop {
+                prompt: self.prompt(prompt, index, Place::LoopPrompt),
+                arbiter: self.prompt(arbiter, index, Place::ArbiterPrompt),
+                max_iterations: *max_iterations,
+                on_max: *on_max,
+            },
+            draft::Work::ParallelAgents { items, prompt, max_concurrent, on_failure } => Work::ParallelAgents {
+                items: self.items(items, index),
+                prompt: self.prompt(prompt, index, Place::FanOutPrompt),
+                max_concurrent: *max_concurrent,
+                on_failure: *on_failure,
+            },
+            draft::Work::Script { command } => Work::Script { command: self.command(command, index) },
+            draft::Work::Gate { command, message } => Work::Gate {
+                command: self.command(command, index),
+                message: message.as_ref().map(|text| self.text(text, index, Place::Prompt, Syntax::Dollar)),
+            },
+            draft::Work::Task { summary, branch, workflow, project, context } => Work::Task(Box::new(TaskWork {
+                summary: self.text(summary, index, Place::Prompt, Syntax::Dollar),
+                branch: branch.as_ref().map(|text| self.text(text, index, Place::Prompt, Syntax::Dollar)),
+                workflow: workflow.clone(),
+                project: project.clone(),
+                context: context.as_ref().map(|text| self.text(text, index, Place::Prompt, Syntax::Dollar)),
+            })),
+        }
+    }
+
+    fn prompt(&mut self, prompt: &draft::Prompt, index: usize, place: Place) -> Prompt {
+        let syntax = self.words.prompts;
+        match prompt {
+            draft::Prompt::Inline(text) => Prompt::Text(self.text(text, index, place, syntax)),
+            draft::Prompt::File { path, found } => {
+                let content = match found {
+                    draft::PromptFile::Read(text) => Some(self.text(text, index, place, syntax)),
+                    draft::PromptFile::Missing(reason) => {
+                        let message = format!("the prompt file `{}` cannot be read: {reason}", clip(&path.value));
+                        self.findings.add(
+                            Problem::new(Code::PromptFileMissing, path.span, message)
+                                .note("a run that needs it is refused until it is there"),
+                        );
+                        None
+                    }
+                    draft::PromptFile::Outside(reason) => {
+                        let message =
+                            format!("the prompt file `{}` lies outside the prompts' root: {reason}", clip(&path.value));
+                        self.findings.add(
+                            Problem::new(Code::PromptOutsideRoot, path.span, message)
+                                .help("name a file below the root, without `..` and without a leading `/`"),
+                        );
+                        None
+                    }
+                };
+                Prompt::File { path: path.value.clone(), content }
+            }
+        }
+    }
+
+    fn items(&mut self, items: &draft::Items, index: usize) -> Items {
+        match items {
+            draft::Items::Listed(list) => Items::Listed(list.clone()),
+            draft::Items::Text(text) => {
+                let template = self.text(text, index, Place::Prompt, Syntax::Dollar);
+                if template.as_variable().is_none() {
+                    self.findings.add(
+                        Problem::new(
+                            Code::BadPlaceholder,
+                            text.span,
+                            "`for_each` must be one variable that holds a list",
+                        )
+                        .help("write `for_each: ${plan.output}`, or a list"),
+                    );
+                }
+                Items::Variable(template)
+            }
+        }
+    }
+
+    fn text(&mut self, text: &Text, index: usize, place: Place, syntax: Syntax) -> Template {
+        let scope = &self.scope;
+        texts::template(text, syntax, &mut self.findings, |found, span, findings| match syntax {
+            Syntax::DoubleBraces => scope::mission_variable(found, span, findings),
+            Syntax::Braces | Syntax::Dollar => scope.variable(found, span, Some(index), place, findings),
+        })
+    }
+
+    fn command(&mut self, text: &Text, index: usize) -> Command {
+        let scope = &self.scope;
+        texts::command(text, &mut self.findings, |found, span, findings| {
+            scope.variable(found, span, Some(index), Place::Command, findings);
+        })
+    }
+
+    fn hook(&mut self, hook: &draft::RunHook) -> RunHook {
+        let scope = &self.scope;
+        match hook {
+            draft::RunHook::Notify(text) => {
+                RunHook::Notify(texts::template(text, Syntax::Dollar, &mut self.findings, |found, span, findings| {
+                    scope.variable(found, span, None, Place::Prompt, findings);
+                }))
+            }
+            draft::RunHook::RunCommand(text) => {
+                RunHook::RunCommand(texts::command(text, &mut self.findings, |found, span, findings| {
+                    scope.variable(found, span, None, Place::Command, findings);
+                }))
+            }
+            draft::RunHook::Start(name) => RunHook::Start(name.clone()),
+        }
+    }
+}
+
+/// The step whose failed review a condition asks for: `S.result == 'FAIL'` or `S.result != 'PASS'`.
+fn failed_review(condition: &Expr) -> Option<&str> {
+    let Expr::Compare(compare) = condition else { return None };
+    let Value::Text(text) = &compare.value else { return None };
+    let asks = matches!((compare.op, text.as_str()), (Op::Equal, "FAIL") | (Op::NotEqual, "PASS"));
+    (asks && compare.path.tail() == ["result"]).then(|| compare.path.head())
+}
+
+/// Steps whose condition, with those of the steps that must have completed, can never hold.
+fn unreachable(draft: &Draft, recipe: &Recipe, findings: &mut Findings) {
+    let words = Words::of(draft.dialect);
+    for (step, written) in recipe.steps.iter().zip(&draft.steps) {
+        let needed: &[StepId] = match step.join {
+            Join::AllCompleted => &step.needs,
+            Join::NoneFailed | Join::AnyCompleted => &[],
+        };
+        let others = needed.iter().filter_map(|need| recipe.step(*need).condition.as_ref());
+        let all: Vec<&Expr> = step.condition.iter().chain(others).collect();
+        if all.is_empty() || witness(&all, &[], Domain::Anything) != Ok(None) {
+            continue;
+        }
+        let span = written.condition.as_ref().map_or(written.name.span, |text| text.span);
+        let why = match all.len() {
+            1 => format!("no values satisfy its `{}`", words.condition),
+            _ => format!(
+                "no values satisfy its `{}` and those of the steps it needs, all of which must complete",
+                words.condition
+            ),
+        };
+        findings.add(
+            Problem::new(Code::UnreachableStep, span, format!("the step `{}` can never run", step.name)).note(why),
+        );
+    }
+}

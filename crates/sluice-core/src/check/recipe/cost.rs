@@ -1,0 +1,64 @@
+//! The greatest number of agents that a run can start.
+
+use super::super::{Findings, count};
+use super::order::Order;
+use crate::problem::{Code, Problem};
+use crate::recipe::draft::Draft;
+use crate::recipe::{Items, Recipe, StepId, Work};
+
+pub(super) fn check(draft: &Draft, recipe: &Recipe, order: &Order, findings: &mut Findings) {
+    let rounds = rounds(recipe, order);
+    let mut total: u64 = 0;
+    let mut open = Vec::new();
+    for (step, rounds) in recipe.steps.iter().zip(rounds) {
+        let attempts = rounds.saturating_mul(1 + u64::from(step.retry.max));
+        let each = match &step.work {
+            Work::Agent { .. } => 1,
+            Work::AgentLoop { max_iterations, .. } => 2 * u64::from(*max_iterations),
+            Work::ParallelAgents { items: Items::Listed(items), .. } => items.len() as u64,
+            Work::ParallelAgents { items: Items::Variable(_), .. } => {
+                open.push(format!("{} for each item of `{}`", count(attempts, "agent"), step.name));
+                0
+            }
+            Work::Task(_) => {
+                open.push(format!("those of the task that `{}` creates", step.name));
+                0
+            }
+            Work::Script { .. } | Work::Gate { .. } => 0,
+        };
+        total = total.saturating_add(attempts.saturating_mul(each));
+    }
+    if total == 0 && open.is_empty() {
+        return;
+    }
+    let span = draft.name.as_ref().map_or(draft.span, |name| name.span);
+    let message = match open.is_empty() {
+        true => format!("a run starts at most {}", count(total, "agent")),
+        false => format!("a run starts at most {}, and {}", count(total, "agent"), open.join(", and ")),
+    };
+    let mut problem = Problem::new(Code::AgentStarts, span, message).note("not counting retries by hand");
+    if recipe.repeat.is_some() {
+        problem = problem.note("unbounded in all, because it repeats until it is cancelled");
+    }
+    findings.add(problem);
+}
+
+/// How often each step can be reached: once, and once more for every turn of a loop it lies in.
+fn rounds(recipe: &Recipe, order: &Order) -> Vec<u64> {
+    let mut rounds = vec![1u64; recipe.steps.len()];
+    let ids = || (0u32..).map(StepId).take(recipe.steps.len()).enumerate();
+    for (from, step) in recipe.steps.iter().enumerate() {
+        let Some(back) = &step.loop_back else { continue };
+        let turns = u64::from(back.max);
+        for (index, id) in ids() {
+            let after_target = id == back.to || order.is_upstream(back.to, index);
+            if index == from {
+                // The step that loops runs once a turn; what it loops over also runs before the first.
+                rounds[index] = rounds[index].saturating_mul(turns.max(1));
+            } else if after_target && order.is_upstream(id, from) {
+                rounds[index] = rounds[index].saturating_mul(turns.saturating_add(1));
+            }
+        }
+    }
+    rounds
+}

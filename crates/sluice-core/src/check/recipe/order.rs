@@ -1,0 +1,169 @@
+//! Who waits for whom: needs that lead somewhere, no cycles, and what comes before what.
+
+use std::collections::BTreeMap;
+
+use super::super::graph::{self, Edges};
+use super::super::{Findings, clip};
+use crate::problem::{Code, Problem, list, suggest};
+use crate::recipe::draft::Draft;
+use crate::recipe::{Dialect, StepId};
+
+/// The order of a recipe's steps.
+pub(super) struct Order {
+    needs: Edges,
+    before: Before,
+}
+
+/// What comes before a step, directly or through others.
+enum Before {
+    /// Everything that stands before it in the file.
+    Sequence,
+    /// A row of bits for each step. Kept for all, because conditions and variables ask often.
+    Graph { words: usize, bits: Vec<u64> },
+}
+
+impl Order {
+    pub(super) fn of(draft: &Draft, key: &str, findings: &mut Findings) -> Self {
+        let ids = names(draft, findings);
+        let sequence = draft.dialect == Dialect::Grimoire && draft.steps.iter().all(|step| step.needs.is_none());
+        if sequence {
+            let needs = (0..draft.steps.len()).map(|index| index.checked_sub(1).into_iter().collect()).collect();
+            return Order { needs, before: Before::Sequence };
+        }
+        let needs = resolve(draft, &ids, key, findings);
+        let (needs, order) = without_cycles(draft, needs, key, findings);
+        let before = closure(&needs, &order);
+        Order { needs, before }
+    }
+
+    pub(super) fn is_sequence(&self) -> bool {
+        match self.before {
+            Before::Sequence => true,
+            Before::Graph { .. } => false,
+        }
+    }
+
+    pub(super) fn needs(&self, step: usize) -> Vec<StepId> {
+        self.needs[step].iter().filter_map(|index| u32::try_from(*index).ok().map(StepId)).collect()
+    }
+
+    pub(super) fn is_upstream(&self, earlier: StepId, later: usize) -> bool {
+        let earlier = earlier.0 as usize;
+        match &self.before {
+            Before::Sequence => earlier < later,
+            Before::Graph { words, bits } => bits[later * words + earlier / 64] >> (earlier % 64) & 1 == 1,
+        }
+    }
+}
+
+/// The steps by name; a name that stands twice is reported and means the first.
+fn names<'a>(draft: &'a Draft, findings: &mut Findings) -> BTreeMap<&'a str, usize> {
+    let mut ids = BTreeMap::new();
+    for (index, step) in draft.steps.iter().enumerate() {
+        let first = *ids.entry(step.name.value.as_str()).or_insert(index);
+        if first != index {
+            let message = format!("two steps are called `{}`", clip(&step.name.value));
+            findings.add(
+                Problem::new(Code::DuplicateName, step.name.span, message)
+                    .other(draft.steps[first].name.span, "the first one")
+                    .help("give each step a name of its own"),
+            );
+        }
+    }
+    ids
+}
+
+fn resolve(draft: &Draft, ids: &BTreeMap<&str, usize>, key: &str, findings: &mut Findings) -> Edges {
+    let mut edges: Edges = Vec::with_capacity(draft.steps.len());
+    for step in &draft.steps {
+        let mut needs = Vec::new();
+        for need in step.needs.iter().flatten() {
+            match ids.get(need.value.as_str()) {
+                Some(index) => needs.push(*index),
+                None => {
+                    let message = format!(
+                        "`{}` of `{}` names `{}`, which is not a step",
+                        key,
+                        clip(&step.name.value),
+                        clip(&need.value)
+                    );
+                    findings.add(
+                        Problem::new(Code::UnknownStep, need.span, message)
+                            .maybe_help(suggest(&need.value, ids.keys().copied())),
+                    );
+                }
+            }
+        }
+        needs.sort_unstable();
+        needs.dedup();
+        edges.push(needs);
+    }
+    edges
+}
+
+/// Reports each cycle once, with the shortest way round, and takes its edges out. Gives the steps in an order in
+/// which each comes after its needs.
+fn without_cycles(draft: &Draft, needs: Edges, key: &str, findings: &mut Findings) -> (Edges, Vec<usize>) {
+    let component = graph::components(&needs);
+    let mut members: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    for (step, component) in component.iter().enumerate() {
+        members.entry(*component).or_default().push(step);
+    }
+    for steps in members.values() {
+        let first = steps[0];
+        if steps.len() > 1 || needs[first].contains(&first) {
+            report_cycle(draft, &needs, &component, first, key, findings);
+        }
+    }
+    let inside = |from: usize, to: &usize| component[from] == component[*to];
+    let cut: Edges = needs
+        .iter()
+        .enumerate()
+        .map(|(from, targets)| targets.iter().copied().filter(|to| !inside(from, to)).collect())
+        .collect();
+    // Components are numbered against the edges, and an edge leads to what is needed: needs come first.
+    (cut, members.into_values().flatten().collect())
+}
+
+fn report_cycle(draft: &Draft, needs: &Edges, component: &[usize], first: usize, key: &str, findings: &mut Findings) {
+    let inside = |node: usize| component[node] == component[first];
+    let round = needs[first]
+        .iter()
+        .filter(|next| inside(**next))
+        .filter_map(|next| graph::shortest(needs, *next, first, inside))
+        .min_by_key(Vec::len)
+        .unwrap_or_default();
+    let name = |index: &usize| draft.steps[*index].name.value.as_str();
+    let way: Vec<&str> = std::iter::once(&first).chain(&round).map(name).collect();
+    let next = round.first().map_or(first, |next| *next);
+    let span = draft.steps[first]
+        .needs
+        .iter()
+        .flatten()
+        .find(|need| need.value == name(&next))
+        .map_or(draft.steps[first].name.span, |need| need.span);
+    let message = match round.len() {
+        0 | 1 => format!("`{}` waits for itself", name(&first)),
+        _ => format!("{} wait for each other", list(&way[..way.len() - 1], "and")),
+    };
+    findings.add(
+        Problem::new(Code::Cycle, span, message)
+            .note(format!("{}, where `→` reads \"waits for\"", way.join(" → ")))
+            .help(format!("take one of them out of `{key}`; a way back is a loop with a bound, not a need")),
+    );
+}
+
+/// For each step, everything before it.
+fn closure(needs: &Edges, order: &[usize]) -> Before {
+    let words = needs.len().div_ceil(64);
+    let mut bits = vec![0u64; words * needs.len()];
+    for &step in order {
+        for &need in &needs[step] {
+            bits[step * words + need / 64] |= 1 << (need % 64);
+            for word in 0..words {
+                bits[step * words + word] |= bits[need * words + word];
+            }
+        }
+    }
+    Before::Graph { words, bits }
+}

@@ -1,0 +1,269 @@
+//! Which values a text or a condition can read, and where they come from.
+
+use std::collections::BTreeMap;
+
+use super::super::{Findings, clip};
+use super::order::Order;
+use crate::expr::{Compare, Path, Value};
+use crate::problem::{Code, Problem, list, suggest};
+use crate::recipe::StepId;
+use crate::recipe::draft::{Draft, Work};
+use crate::span::Span;
+use crate::text::{Placeholder, Syntax};
+
+/// What a prompt of a manifest can show.
+const MISSION_VARIABLES: [&str; 3] = ["mission_prompt", "context", "worktree_path"];
+/// What every run knows about itself: `${run.id}`.
+const RUN_FIELDS: [&str; 5] = ["id", "prompt", "context", "workspace", "work_order"];
+/// How a step can end.
+const STATUSES: [&str; 4] = ["completed", "failed", "skipped", "cancelled"];
+/// What any step gives.
+const STEP_FIELDS: [&str; 4] = ["output", "result", "status", "summary"];
+/// What a command gives besides.
+const COMMAND_FIELDS: [&str; 2] = ["exit_code", "stderr"];
+/// Variables with a meaning of their own, which no output can be called.
+pub(super) const RESERVED: [&str; 7] = ["input", "run", "item", "index", "iteration", "history", "output"];
+
+/// Where a text stands, which decides what else it can read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    Prompt,
+    Command,
+    LoopPrompt,
+    ArbiterPrompt,
+    FanOutPrompt,
+}
+
+impl Place {
+    fn own_variables(self) -> &'static [&'static str] {
+        match self {
+            Place::Prompt | Place::Command => &[],
+            Place::LoopPrompt => &["iteration", "history"],
+            Place::ArbiterPrompt => &["iteration", "history", "output"],
+            Place::FanOutPrompt => &["item", "index"],
+        }
+    }
+}
+
+/// What there is to read in a recipe.
+pub(super) struct Scope<'a> {
+    order: &'a Order,
+    draft: &'a Draft,
+    steps: BTreeMap<&'a str, StepId>,
+    /// The steps that store their output under a name.
+    outputs: BTreeMap<&'a str, Vec<StepId>>,
+}
+
+/// Why a path leads nowhere.
+enum Unknown {
+    /// The step or variable comes too late.
+    Late(StepId),
+    /// The step does not give that.
+    Field(String, Vec<&'static str>),
+    /// There is no such input.
+    Input(String),
+    /// Nothing is called that.
+    Nothing,
+}
+
+impl<'a> Scope<'a> {
+    pub(super) fn of(draft: &'a Draft, order: &'a Order) -> Self {
+        let mut steps = BTreeMap::new();
+        let mut outputs: BTreeMap<&str, Vec<StepId>> = BTreeMap::new();
+        for (id, step) in (0u32..).map(StepId).zip(&draft.steps) {
+            steps.entry(step.name.value.as_str()).or_insert(id);
+            if let Some(output) = &step.output {
+                outputs.entry(&output.value).or_default().push(id);
+            }
+        }
+        Scope { order, draft, steps, outputs }
+    }
+
+    pub(super) fn step(&self, name: &str) -> Option<StepId> {
+        self.steps.get(name).copied()
+    }
+
+    pub(super) fn step_names(&self) -> impl Iterator<Item = &'a str> {
+        self.steps.keys().copied()
+    }
+
+    fn name(&self, id: StepId) -> &'a str {
+        &self.draft.steps[id.0 as usize].name.value
+    }
+
+    /// Whether `path` can be read by step `reader`, or at the end of the run.
+    fn look_up(&self, path: &Path, reader: Option<usize>, place: Place) -> Result<(), Unknown> {
+        let (head, field) = (path.head(), path.tail().first().map(String::as_str));
+        if place.own_variables().contains(&head) {
+            return Ok(());
+        }
+        match (head, field) {
+            ("input", Some(name)) => return self.input(name),
+            ("run", Some(field)) if RUN_FIELDS.contains(&field) => return Ok(()),
+            ("run", Some(field)) => return Err(Unknown::Field(field.to_owned(), RUN_FIELDS.to_vec())),
+            _ => {}
+        }
+        let comes_before = |id: StepId| reader.is_none_or(|reader| self.order.is_upstream(id, reader));
+        let step = self.step(head).filter(|_| field.is_some());
+        let outputs = self.outputs.get(head).map(Vec::as_slice).unwrap_or_default();
+        let fields = step.map(|id| self.fields(id)).unwrap_or_default();
+        // A step and its own output may share a name: `${plan.output}` is the step's, `${plan.items}` the output's.
+        match step.filter(|_| outputs.is_empty() || field.is_some_and(|field| fields.contains(&field))) {
+            Some(_) if !field.is_some_and(|field| fields.contains(&field)) => {
+                Err(Unknown::Field(field.unwrap_or_default().to_owned(), fields))
+            }
+            Some(id) if comes_before(id) => Ok(()),
+            Some(id) => Err(Unknown::Late(id)),
+            None => match outputs {
+                [] => Err(Unknown::Nothing),
+                [first, ..] => outputs.iter().any(|id| comes_before(*id)).then_some(()).ok_or(Unknown::Late(*first)),
+            },
+        }
+    }
+
+    fn input(&self, name: &str) -> Result<(), Unknown> {
+        match &self.draft.inputs {
+            Some(inputs) if !inputs.iter().any(|input| input.name.value == name) => {
+                Err(Unknown::Input(name.to_owned()))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    fn fields(&self, id: StepId) -> Vec<&'static str> {
+        let command = match &self.draft.steps[id.0 as usize].work {
+            Some(Work::Script { .. } | Work::Gate { .. }) | None => &COMMAND_FIELDS[..],
+            Some(Work::Agent { .. } | Work::AgentLoop { .. } | Work::ParallelAgents { .. } | Work::Task { .. }) => &[],
+        };
+        STEP_FIELDS.iter().chain(command).copied().collect()
+    }
+
+    /// Reports a placeholder that leads nowhere.
+    pub(super) fn variable(
+        &self,
+        found: &Placeholder,
+        span: Span,
+        reader: Option<usize>,
+        place: Place,
+        findings: &mut Findings,
+    ) {
+        let Err(unknown) = self.look_up(&found.path, reader, place) else { return };
+        let shown = clip(&Syntax::Dollar.wrap(&found.path));
+        let problem = match unknown {
+            Unknown::Late(id) => {
+                let (giver, own) =
+                    (self.name(id), reader.map_or("the run", |reader| &self.draft.steps[reader].name.value));
+                Problem::new(
+                    Code::VariableTooLate,
+                    span,
+                    format!("`{shown}` is given by `{}`, which does not come before `{}`", clip(giver), clip(own)),
+                )
+                .other(self.draft.steps[id.0 as usize].name.span, "given here")
+                .help(format!("let `{}` wait for `{}`", clip(own), clip(giver)))
+            }
+            other => Problem::new(Code::UnknownVariable, span, format!("`{shown}` is not defined"))
+                .maybe_help(self.advice(&found.path, &other, place)),
+        };
+        findings.add(match place {
+            Place::Command => problem.note("for the shell's own variable, write `$${NAME}`"),
+            Place::Prompt | Place::LoopPrompt | Place::ArbiterPrompt | Place::FanOutPrompt => problem,
+        });
+    }
+
+    fn advice(&self, path: &Path, unknown: &Unknown, place: Place) -> Option<String> {
+        match unknown {
+            Unknown::Field(field, known) => {
+                let named =
+                    self.step(path.head()).map(|id| format!("`{}` gives {}", clip(self.name(id)), list(known, "and")));
+                suggest(field, known.iter().copied()).filter(|help| help.starts_with("did")).or(named)
+            }
+            Unknown::Input(name) => {
+                let inputs = self.draft.inputs.iter().flatten().map(|input| input.name.value.as_str());
+                suggest(name, inputs).or_else(|| Some("declare it under `input`".into()))
+            }
+            Unknown::Nothing | Unknown::Late(_) => {
+                let names = self.outputs.keys().copied().chain(self.step_names());
+                let names = names.chain(place.own_variables().iter().copied()).chain(["input", "run"]);
+                suggest(path.head(), names)
+            }
+        }
+    }
+
+    /// Reports a comparison that reads what is not there, or waits for what nobody gives.
+    pub(super) fn compared(&self, compare: &Compare, span: Span, reader: usize, findings: &mut Findings) {
+        let path = &compare.path;
+        let own = clip(&self.draft.steps[reader].name.value);
+        let problem = match self.look_up(path, Some(reader), Place::Command) {
+            Ok(()) => match self.never_given(compare) {
+                Some(problem) => problem(span),
+                None => return,
+            },
+            Err(Unknown::Late(id)) => {
+                let name = clip(self.name(id));
+                Problem::new(
+                    Code::NotUpstream,
+                    span,
+                    format!("the condition of `{own}` reads `{path}`, but `{name}` does not come before it"),
+                )
+                .other(self.draft.steps[id.0 as usize].name.span, "may not have run by then")
+                .help(format!("let `{own}` wait for `{name}`"))
+            }
+            Err(unknown @ Unknown::Field(..)) => Problem::new(
+                Code::NobodyGives,
+                span,
+                format!("the condition of `{own}` reads `{path}`, which nothing gives"),
+            )
+            .maybe_help(self.advice(path, &unknown, Place::Command)),
+            Err(unknown @ Unknown::Input(_)) => Problem::new(
+                Code::UnknownVariable,
+                span,
+                format!("the condition of `{own}` reads `{path}`, which is not an input"),
+            )
+            .maybe_help(self.advice(path, &unknown, Place::Command)),
+            Err(Unknown::Nothing) => {
+                let what = if path.tail().is_empty() { "an output of a step" } else { "a step" };
+                Problem::new(
+                    Code::UnknownStep,
+                    span,
+                    format!("the condition of `{own}` reads `{path}`, but `{}` is not {what}", clip(path.head())),
+                )
+                .maybe_help(suggest(path.head(), self.step_names().chain(self.outputs.keys().copied())))
+            }
+        };
+        findings.add(problem);
+    }
+
+    /// A value that the step's kind can never have.
+    fn never_given(&self, compare: &Compare) -> Option<impl Fn(Span) -> Problem> {
+        let id = self.step(compare.path.head())?;
+        let [field] = compare.path.tail() else { return None };
+        let possible: &[&str] = match (field.as_str(), &self.draft.steps[id.0 as usize].work) {
+            ("status", _) => &STATUSES,
+            ("result", Some(Work::AgentLoop { .. })) => &["done", "actionable"],
+            ("result", Some(Work::Gate { .. })) => &["PASS"],
+            _ => return None,
+        };
+        let known = matches!(&compare.value, Value::Text(text) if possible.contains(&text.as_str()));
+        let message = format!("`{}` is never {}", compare.path, compare.value);
+        let help = match &compare.value {
+            Value::Text(text) => suggest(text, possible.iter().copied()),
+            Value::Number(_) | Value::Bool(_) => suggest("", possible.iter().copied()),
+        };
+        (!known).then_some(move |span| {
+            Problem::new(Code::NobodyGives, span, message.clone())
+                .note(format!("it is one of {}", list(possible, "and")))
+                .maybe_help(help.clone().filter(|help| help.starts_with("did")))
+        })
+    }
+}
+
+/// Reports a `{{placeholder}}` that a manifest's prompts do not have.
+pub(super) fn mission_variable(found: &Placeholder, span: Span, findings: &mut Findings) {
+    if !MISSION_VARIABLES.contains(&found.path.head()) {
+        let shown = clip(&Syntax::DoubleBraces.wrap(&found.path));
+        findings.add(
+            Problem::new(Code::UnknownVariable, span, format!("`{shown}` is not a variable of a mission"))
+                .maybe_help(suggest(found.path.head(), MISSION_VARIABLES)),
+        );
+    }
+}

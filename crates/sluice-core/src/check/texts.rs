@@ -1,0 +1,71 @@
+//! Reads the texts of a definition (guards, prompts, commands) and reports what cannot be read in them.
+//!
+//! Which variables exist is decided by the caller, who gets every placeholder with its place.
+
+use super::{Findings, clip};
+use crate::expr::{self, Expr};
+use crate::problem::{Code, Problem};
+use crate::span::{Span, Text};
+use crate::text::{BadPlaceholder, Command, Placeholder, Syntax, Template};
+
+/// Reads a guard or condition; `code` is what a failure is reported as.
+pub(super) fn expression(text: &Text, code: Code, what: &str, findings: &mut Findings) -> Option<Expr> {
+    match expr::parse(&text.value) {
+        Ok(expr) => Some(expr),
+        Err(error) => {
+            let message = format!("this {what} cannot be read: {}", error.message);
+            let exact = text.locate(error.at);
+            let mut problem = Problem::new(code, text.span, message).maybe_help(error.help);
+            if exact != text.span {
+                problem = problem.other(exact, "here");
+            }
+            findings.add(problem);
+            None
+        }
+    }
+}
+
+/// Reads a prompt or message, and hands each placeholder with its place to `known`.
+pub(super) fn template(
+    text: &Text,
+    syntax: Syntax,
+    findings: &mut Findings,
+    mut known: impl FnMut(&Placeholder, Span, &mut Findings),
+) -> Template {
+    let reading = Template::read(&text.value, syntax);
+    bad(text, &reading.bad, "write `$${` for a `${` that is no variable", findings);
+    for placeholder in &reading.placeholders {
+        known(placeholder, text.locate(placeholder.at.clone()), findings);
+    }
+    reading.text
+}
+
+/// Reads a command, and hands each placeholder with its place to `known`.
+pub(super) fn command(
+    text: &Text,
+    findings: &mut Findings,
+    mut known: impl FnMut(&Placeholder, Span, &mut Findings),
+) -> Command {
+    let (reading, unexpanded) = Command::read(&text.value);
+    bad(text, &reading.bad, "a variable is `${name}`; `$${` leaves the rest to the shell", findings);
+    for found in unexpanded {
+        let shown = clip(&text.value[found.at.clone()]);
+        let span = text.locate(found.at);
+        findings.add(
+            Problem::new(Code::VariableNotExpanded, span, format!("`{shown}` stands {}", found.place))
+                .note("values reach the shell as environment variables, which it does not expand safely there")
+                .help("use double quotes or none, or assign it to a shell variable first"),
+        );
+    }
+    for placeholder in &reading.placeholders {
+        known(placeholder, text.locate(placeholder.at.clone()), findings);
+    }
+    reading.text
+}
+
+fn bad(text: &Text, bad: &[BadPlaceholder], help: &str, findings: &mut Findings) {
+    for found in bad {
+        let span = text.locate(found.at.clone());
+        findings.add(Problem::new(Code::BadPlaceholder, span, clip(&found.message)).help(help));
+    }
+}
