@@ -1,0 +1,89 @@
+//! Pictures of definitions: `sluice graph` as text, Mermaid, Graphviz and SVG.
+//!
+//! A definition becomes a [`Graph`], and each format draws that. Nothing here reads a file or writes one, the same
+//! graph always gives the same bytes, and no name or label can break out of its place in the picture.
+
+mod channel;
+mod dot;
+mod layers;
+mod layout;
+mod measure;
+mod mermaid;
+mod model;
+mod plan;
+mod svg;
+mod text;
+
+#[cfg(test)]
+mod samples;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+pub use dot::dot;
+pub use mermaid::mermaid;
+pub use model::{Edge, Graph, Kind, NodeBox};
+pub use svg::svg;
+pub use text::{TextStyle, text};
+
+/// The formats that a graph can be drawn in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// For a terminal.
+    Text,
+    /// Mermaid, for markdown.
+    Mermaid,
+    /// The language of Graphviz.
+    Dot,
+    /// A picture that stands alone.
+    Svg,
+}
+
+impl Format {
+    /// All of them.
+    pub const ALL: [Format; 4] = [Format::Text, Format::Mermaid, Format::Dot, Format::Svg];
+
+    /// The word on the command line.
+    pub fn word(self) -> &'static str {
+        match self {
+            Format::Text => "text",
+            Format::Mermaid => "mermaid",
+            Format::Dot => "dot",
+            Format::Svg => "svg",
+        }
+    }
+}
+
+/// Why a graph is not drawn as a picture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooLarge {
+    /// What there is too much of: `nodes`, `edges`, `lines between the layers`.
+    pub what: &'static str,
+    /// How much there is, at least.
+    pub count: usize,
+    /// How much can be drawn.
+    pub limit: usize,
+}
+
+impl fmt::Display for TooLarge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let TooLarge { what, count, limit } = self;
+        write!(f, "the graph is too large for a picture: {count} {what}, and at most {limit} can be drawn")
+    }
+}
+
+impl std::error::Error for TooLarge {}
+
+/// Draws `graph` in `format`; `style` matters for [`Format::Text`] only.
+///
+/// Only SVG has limits. Text that is too large for a picture becomes an outline, and the other two formats leave the
+/// layout to their readers.
+pub fn draw(graph: &Graph, format: Format, style: &TextStyle) -> Result<String, TooLarge> {
+    match format {
+        Format::Text => Ok(text(graph, style)),
+        Format::Mermaid => Ok(mermaid(graph)),
+        Format::Dot => Ok(dot(graph)),
+        Format::Svg => svg(graph),
+    }
+}

@@ -1,0 +1,130 @@
+//! A lifecycle as a graph: a box for each state, an arrow for each transition.
+//!
+//! Exit rules become notes and never arrows: each goes along a transition that is drawn already.
+
+use sluice_core::lifecycle::{ArtifactTest, ExitRule, FieldValue, Hook, Lifecycle, Reaction, Spawn, State, StateId};
+
+use super::{Edge, Graph, Kind, NodeBox, cleaned};
+
+impl Graph {
+    /// The graph of `lifecycle`.
+    pub fn of_lifecycle(lifecycle: &Lifecycle) -> Graph {
+        let count = lifecycle.states.len();
+        let mut nodes: Vec<NodeBox> = lifecycle
+            .states
+            .iter()
+            .map(|state| NodeBox {
+                name: cleaned(state.name.as_str()),
+                details: agents(state),
+                notes: Vec::new(),
+                initial: false,
+                terminal: state.terminal,
+            })
+            .collect();
+        for id in &lifecycle.initial {
+            if let Some(node) = nodes.get_mut(place(*id)) {
+                node.initial = true;
+            }
+        }
+        for (node, rules) in nodes.iter_mut().zip(rules_of_states(lifecycle)) {
+            if !rules.is_empty() {
+                node.notes.push(cleaned(format!("on exit: {}", exit_note(lifecycle, &rules))));
+            }
+        }
+        let edges = lifecycle
+            .transitions
+            .iter()
+            .filter(|transition| place(transition.from) < count && place(transition.to) < count)
+            .map(|transition| Edge {
+                from: place(transition.from),
+                to: place(transition.to),
+                gate: transition.gate.as_ref().map(|gate| cleaned(gate.describe())),
+                guard: transition.guard.as_ref().map(|guard| cleaned(format!("[{guard}]"))),
+                hooks: transition.hooks.iter().map(|hook| cleaned(hook_words(hook))).collect(),
+                back: false,
+            })
+            .collect();
+        let mut graph = Graph {
+            title: cleaned(lifecycle.name.as_str()),
+            subtitle: vec![format!("version {}", lifecycle.version)],
+            kind: Kind::Lifecycle,
+            nodes,
+            edges,
+        };
+        graph.mark_back_edges();
+        graph
+    }
+}
+
+/// The agents that a state starts by itself.
+fn agents(state: &State) -> Vec<String> {
+    let entered = state.enter_prompt.iter().map(|prompt| cleaned(format!("on entry: {prompt}")));
+    entered.chain(state.respawn_prompt.iter().map(|prompt| cleaned(format!("respawn: {prompt}")))).collect()
+}
+
+fn place(id: StateId) -> usize {
+    id.0 as usize
+}
+
+fn rules_of_states(lifecycle: &Lifecycle) -> Vec<Vec<&ExitRule>> {
+    let mut rules = vec![Vec::new(); lifecycle.states.len()];
+    for rule in &lifecycle.exits.rules {
+        if let Some(of_state) = rules.get_mut(place(rule.state)) {
+            of_state.push(rule);
+        }
+    }
+    rules
+}
+
+/// `## Handoff → agent-review; else crash, stuck after 2`
+fn exit_note(lifecycle: &Lifecycle, rules: &[&ExitRule]) -> String {
+    let name = |id: StateId| lifecycle.states.get(place(id)).map_or("?", |state| state.name.as_str());
+    let parts = rules.iter().map(|rule| {
+        let reaction = match &rule.reaction {
+            Reaction::Advance(to) => format!("→ {}", name(*to)),
+            Reaction::Choose(clauses) => {
+                let clauses = clauses.iter().map(|(when, to)| format!("→ {} [{when}]", name(*to)));
+                clauses.collect::<Vec<_>>().join(", ")
+            }
+            Reaction::Crash { stuck_after, respawn } => {
+                let again = if *respawn { ", respawn" } else { "" };
+                let stuck = stuck_after.map(|count| format!(", stuck after {count}")).unwrap_or_default();
+                format!("crash{again}{stuck}")
+            }
+            Reaction::MarkDead => "mark dead".to_owned(),
+        };
+        match &rule.artifact {
+            ArtifactTest::Any => reaction,
+            ArtifactTest::Present(gate) => format!("{} {reaction}", gate.describe()),
+            ArtifactTest::Missing => format!("else {reaction}"),
+        }
+    });
+    parts.collect::<Vec<_>>().join("; ")
+}
+
+/// The hook in as few words as say what it does.
+fn hook_words(hook: &Hook) -> String {
+    let action = hook.action();
+    match hook {
+        Hook::SpawnAgent(spawn) | Hook::SpawnReviewer(spawn) => spawn_words(action, spawn),
+        Hook::Increment(field) => format!("{field} + 1"),
+        Hook::SetField { field, value: FieldValue::Number(value) } => format!("{field} = {value}"),
+        Hook::SetField { field, value: FieldValue::Text(_) } => format!("{action} {field}"),
+        Hook::AcquireWorkspace
+        | Hook::ReleaseWorkspace
+        | Hook::KillSession
+        | Hook::KillReviewer
+        | Hook::NotifyWorker { .. }
+        | Hook::SpawnNext
+        | Hook::PushBranch
+        | Hook::CreatePr
+        | Hook::DeleteRemoteBranch
+        | Hook::Notify { .. }
+        | Hook::RunCommand(_) => action.to_owned(),
+    }
+}
+
+fn spawn_words(action: &str, spawn: &Spawn) -> String {
+    let count = spawn.increment.as_ref().map(|field| format!("{field} + 1, ")).unwrap_or_default();
+    format!("{count}{action} {}", spawn.prompt)
+}

@@ -1,0 +1,87 @@
+//! Graphs as SVG that stands alone: it loads no font, runs no script and follows the reader's light or dark scheme.
+//!
+//! The places come from the [`Plan`], so boxes, lines and labels never overlap. Text is escaped here and nowhere
+//! else, and no text of a definition becomes anything but text.
+
+mod paint;
+
+use std::fmt::Write as _;
+
+use crate::TooLarge;
+use crate::measure::width;
+use crate::model::Graph;
+use crate::plan::{Plan, Row};
+use paint::Page;
+
+/// The width of a column.
+const COLUMN: f64 = 7.0;
+/// The free space around everything.
+const MARGIN: f64 = 24.0;
+/// The space for the title.
+const HEADER: f64 = 52.0;
+
+/// Colours are stated as rules and not as variables, which some renderers do not know.
+const STYLE: &str = "\
+text { font-family: ui-sans-serif, -apple-system, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif; }
+.page { fill: #ffffff; } .halo { stroke: #ffffff; } .pill { fill: #ffffff; }
+.title { font-size: 17px; font-weight: 600; fill: #1f2328; }
+.about { font-size: 12px; fill: #59636e; }
+.box { fill: #f6f8fa; stroke: #8c959f; stroke-width: 1.25; } .inner { fill: none; stroke: #8c959f; }
+.name { font-size: 13.5px; font-weight: 600; fill: #1f2328; text-anchor: middle; }
+.detail { font-size: 11.5px; fill: #59636e; text-anchor: middle; }
+.wire { fill: none; stroke: #6e7781; stroke-width: 1.4; } .head { fill: #6e7781; }
+.halo { fill: none; stroke-width: 6; }
+.back { stroke: #9a6700; stroke-dasharray: 5 4; } .back-head { fill: #9a6700; }
+.label { font-size: 11.5px; fill: #424a53; text-anchor: middle; } .beside { text-anchor: start; fill: #7d4e00; }
+.start { fill: #0969da; } .first { stroke: #0969da; }
+@media (prefers-color-scheme: dark) {
+.page { fill: #0d1117; } .halo { stroke: #0d1117; } .pill { fill: #0d1117; }
+.title, .name { fill: #e6edf3; } .about, .detail { fill: #9198a1; }
+.box { fill: #161b22; stroke: #6e7681; } .inner { stroke: #6e7681; }
+.wire { stroke: #8b949e; } .head { fill: #8b949e; } .back { stroke: #d29922; } .back-head { fill: #d29922; }
+.label { fill: #c9d1d9; } .beside { fill: #e3b341; } .start { fill: #4493f8; } .first { stroke: #4493f8; }
+}
+";
+
+/// `graph` as SVG.
+pub fn svg(graph: &Graph) -> Result<String, TooLarge> {
+    let plan = Plan::new(graph, true)?;
+    let page = Page::new(&plan);
+    let heading = (width(&graph.title) as f64 * 9.5).max(width(&graph.about()) as f64 * 6.3);
+    let wide = (plan.columns as f64 * COLUMN).max(heading) + 2.0 * MARGIN;
+    let high = page.height() + HEADER + 2.0 * MARGIN;
+    let (title, about) = (escaped(&graph.title), escaped(&graph.about()));
+    let mut out = String::new();
+    // Writing to a string cannot fail.
+    let _ = writeln!(
+        out,
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" aria-labelledby=\"t d\" \
+         width=\"{wide}\" height=\"{high}\" viewBox=\"0 0 {wide} {high}\">"
+    );
+    let _ = writeln!(out, "<title id=\"t\">{title}</title>\n<desc id=\"d\">{about}</desc>\n<style>\n{STYLE}</style>");
+    let _ = writeln!(out, "<rect class=\"page\" width=\"{wide}\" height=\"{high}\" rx=\"10\"/>");
+    let _ = writeln!(out, "<text class=\"title\" x=\"{MARGIN}\" y=\"{}\">{title}</text>", MARGIN + 14.0);
+    let _ = writeln!(out, "<text class=\"about\" x=\"{MARGIN}\" y=\"{}\">{about}</text>", MARGIN + 34.0);
+    let _ = writeln!(out, "<g transform=\"translate({MARGIN} {})\">", MARGIN + HEADER);
+    page.wires(&mut out, &plan);
+    page.boxes(&mut out, graph, &plan);
+    page.labels(&mut out, &plan);
+    out.push_str("</g>\n</svg>\n");
+    Ok(out)
+}
+
+/// The height of a row.
+fn height(row: Row) -> f64 {
+    match row {
+        Row::Channel => 16.0,
+        Row::Label => 16.0,
+        Row::Arrow => 24.0,
+        Row::Border => 8.0,
+        Row::Content => 17.0,
+        Row::Blank => 20.0,
+    }
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;").replace('\'', "&#39;")
+}

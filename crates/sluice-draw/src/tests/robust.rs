@@ -1,0 +1,134 @@
+//! That nothing a definition says or contains can spoil a drawing: not its names, not its size, not its shape.
+
+use std::time::{Duration, Instant};
+
+use proptest::prelude::*;
+
+use super::all;
+use crate::samples::*;
+use crate::*;
+
+/// Titles and conditions that mean something to every format there is.
+fn hostile() -> Graph {
+    let mut end = step("end", "a\"b]:;#<c>\u{1b}[31m", &[]);
+    end.title = Some("1. `%%` $$x$$\n]]> --></svg>\u{202e}".into());
+    let next = when(step("class", "any", &[0]), "end.result == '\"};<b>|]'");
+    Graph::of_recipe(&recipe("style", vec![end, next]))
+}
+
+#[test]
+fn nothing_breaks_out() {
+    let graph = hostile();
+    insta::assert_snapshot!(mermaid(&graph), @r#"
+    ---
+    title: "style"
+    ---
+    flowchart TD
+        n0("<b>end</b><br/>1#46; #96;#37;#37;#96; #36;#36;x#36;#36; #93;#93;#62; #45;-#62;#60;/svg#62;<br/>agent · a#34;b#93;#58;#59;#35;#60;c#62; #91;31m")
+        n1("<b>class</b><br/>agent")
+        n0 -->|"end.result == '#34;#125;#59;#60;b#62;#124;#93;'"| n1
+    "#);
+    insta::assert_snapshot!(dot(&graph).lines().skip(4).collect::<Vec<_>>().join("\n"), @r##"
+        n0 [label=<<b>end</b><br/><font point-size="10" color="#57606a">1. `%%` $$x$$ ]]&gt; --&gt;&lt;/svg&gt;</font><br/><font point-size="10" color="#57606a">agent · a&quot;b]:;#&lt;c&gt; [31m</font>>];
+        n1 [label=<<b>class</b><br/><font point-size="10" color="#57606a">agent</font>>];
+        n0 -> n1 [label="end.result == '\"};<b>|]'"];
+    }
+    "##);
+    let picture = svg(&graph).unwrap();
+    assert_eq!(picture.matches("</svg>").count(), 1);
+    for drawn in [text(&graph, &TextStyle::default()), picture, mermaid(&graph), dot(&graph)] {
+        assert!(!drawn.chars().any(|c| c.is_control() && c != '\n' || c == '\u{202e}'));
+    }
+}
+
+#[test]
+fn boxes_of_an_svg_do_not_overlap() {
+    for graph in all() {
+        let boxes = plan::Plan::new(&graph, true).unwrap().boxes;
+        for (index, a) in boxes.iter().enumerate() {
+            for b in &boxes[index + 1..] {
+                let apart = a.x + a.w <= b.x || b.x + b.w <= a.x || a.y + a.h <= b.y || b.y + b.h <= a.y;
+                assert!(apart, "{a:?} {b:?} in {}", graph.title);
+            }
+        }
+    }
+}
+
+/// A graph whose edges all lead from lower to higher numbers.
+fn dag(nodes: usize, picks: &[(usize, usize)]) -> Graph {
+    let mut needs: Vec<Vec<u32>> = vec![Vec::new(); nodes];
+    for (a, b) in picks {
+        let (low, high) = ((a % nodes).min(b % nodes), (a % nodes).max(b % nodes));
+        if low != high && !needs[high].contains(&(low as u32)) {
+            needs[high].push(low as u32);
+        }
+    }
+    let steps = needs.iter().enumerate().map(|(index, needs)| {
+        let plain = step(&format!("s{index}"), "any", needs);
+        match (index % 7, needs.first()) {
+            (3, Some(first)) => back(plain, *first, 2),
+            (5, Some(first)) => when(plain, &format!("s{first}.result == 'PASS'")),
+            _ => plain,
+        }
+    });
+    Graph::of_recipe(&recipe("random", steps.collect()))
+}
+
+/// Each format at once; the limit leaves room for an unoptimised build on a busy machine.
+fn drawn_quickly(graph: &Graph) -> Vec<Result<String, TooLarge>> {
+    Format::ALL
+        .map(|format| {
+            let start = Instant::now();
+            let drawn = draw(graph, format, &TextStyle::default());
+            assert!(start.elapsed() < Duration::from_secs(3), "{} took {:?}", format.word(), start.elapsed());
+            drawn
+        })
+        .to_vec()
+}
+
+#[test]
+fn large_graphs_are_drawn_or_refused_at_once() {
+    let chain: Vec<(usize, usize)> = (1..10_000).map(|index| (index - 1, index)).collect();
+    let drawn = drawn_quickly(&dag(10_000, &chain));
+    let refused = drawn[3].as_ref().unwrap_err().to_string();
+    insta::assert_snapshot!(refused, @"the graph is too large for a picture: 10000 nodes, and at most 1000 can be drawn");
+    assert!(drawn[0].is_ok());
+
+    let star: Vec<(usize, usize)> = (1..1_000).map(|index| (0, index)).collect();
+    assert!(drawn_quickly(&dag(1_000, &star)).iter().all(Result::is_ok));
+    let funnel: Vec<(usize, usize)> = (1..1_000).flat_map(|index| [(index - 1, index), (index, 999)]).collect();
+    assert!(drawn_quickly(&dag(1_000, &funnel)).iter().all(Result::is_ok));
+    let dense: Vec<(usize, usize)> = (0..4_000).map(|index| (index * 7919 % 1_000, index * 104_729 % 997)).collect();
+    assert!(drawn_quickly(&dag(1_000, &dense))[0].is_ok());
+    let two: Vec<(usize, usize)> = (0..3_900).map(|index| (index % 500, 500 + index * 31 % 500)).collect();
+    assert!(drawn_quickly(&dag(1_000, &two))[0].is_ok());
+    let states: String = (0..1_000).map(|index| format!("s{index} ")).collect();
+    let ring: String = (0..1_000).map(|index| format!("s{index} s{}\n", (index * 7 + 1) % 1_000)).collect();
+    assert!(drawn_quickly(&Graph::of_lifecycle(&lifecycle("ring", &states, &[0], &ring)))[0].is_ok());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn any_graph_is_drawn_the_same_each_time(
+        nodes in 2usize..300,
+        picks in prop::collection::vec((0usize..300, 0usize..300), 0..500),
+    ) {
+        let graph = dag(nodes, &picks);
+        for format in Format::ALL {
+            let once = draw(&graph, format, &TextStyle::default());
+            prop_assert_eq!(&once, &draw(&graph, format, &TextStyle::default()));
+        }
+    }
+
+    #[test]
+    fn small_pictures_keep_their_width(
+        nodes in 2usize..14,
+        picks in prop::collection::vec((0usize..14, 0usize..14), 0..20),
+        width in 40usize..140,
+    ) {
+        let drawn = text(&dag(nodes, &picks), &TextStyle { width, ..TextStyle::default() });
+        prop_assert!(drawn.lines().all(|line| measure::width(line) <= width), "{}", drawn);
+    }
+}
