@@ -1,0 +1,32 @@
+//! The definitions that come with Sluice, as the bytes of their files.
+
+/// A built-in definition.
+#[derive(Debug)]
+pub struct BuiltIn {
+    /// The file's name.
+    pub file: &'static str,
+    /// The file, ready to copy.
+    pub text: &'static str,
+}
+
+macro_rules! built_in {
+    ($($file:literal),+ $(,)?) => {
+        &[$(BuiltIn { file: $file, text: include_str!(concat!("../builtin/", $file)) },)+]
+    };
+}
+
+/// All of them: lifecycles first, then recipes.
+pub const ALL: &[BuiltIn] = built_in![
+    "default.yml",
+    "minimal.yml",
+    "persistent.yml",
+    "dev-task.toml",
+    "spec-to-beads.yml",
+    "implement-bead.yml",
+    "review-loop.yml",
+    "prepare-pr.yml",
+    "supervisor-patrol.toml",
+    "worker-execute.toml",
+    "verify-pipeline.toml",
+    "qa-merge.toml",
+];

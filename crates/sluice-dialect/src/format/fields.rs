@@ -1,0 +1,124 @@
+//! Reads the fields of a table that has been compared with its shape.
+//!
+//! A field of the wrong type reads as if it were not there: it has been reported, and need not be again.
+
+use std::time::Duration;
+
+use sluice_core::recipe::Data;
+use sluice_core::span::{At, Span, Text};
+
+use crate::duration;
+use crate::tree::{Entry, Node, Value};
+
+/// A table to read from.
+#[derive(Clone, Copy)]
+pub(super) struct Fields<'a> {
+    node: &'a Node,
+}
+
+impl<'a> Fields<'a> {
+    pub(super) fn of(node: &'a Node) -> Self {
+        Fields { node }
+    }
+
+    pub(super) fn span(self) -> Span {
+        self.node.span
+    }
+
+    pub(super) fn node(self, key: &str) -> Option<&'a Node> {
+        self.node.get(key)
+    }
+
+    /// Where the key itself stands.
+    pub(super) fn key(self, key: &str) -> Option<Span> {
+        self.entries().iter().find(|entry| entry.key.value == key).map(|entry| entry.key.span)
+    }
+
+    pub(super) fn entries(self) -> &'a [Entry] {
+        match &self.node.value {
+            Value::Table(entries) => entries,
+            _ => &[],
+        }
+    }
+
+    pub(super) fn text(self, key: &str) -> Option<&'a Text> {
+        self.node(key).and_then(Node::as_text)
+    }
+
+    pub(super) fn name(self, key: &str) -> Option<At<String>> {
+        self.text(key).map(named)
+    }
+
+    pub(super) fn string(self, key: &str) -> Option<String> {
+        self.text(key).map(|text| text.value.clone())
+    }
+
+    pub(super) fn number<N: TryFrom<i64>>(self, key: &str) -> Option<At<N>> {
+        let node = self.node(key)?;
+        match node.value {
+            Value::Integer(number) => N::try_from(number).ok().map(|number| At::new(number, node.span)),
+            _ => None,
+        }
+    }
+
+    pub(super) fn flag(self, key: &str) -> Option<bool> {
+        match self.node(key)?.value {
+            Value::Bool(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    pub(super) fn duration(self, key: &str) -> Option<Duration> {
+        self.node(key).and_then(|node| duration::of(node).ok())
+    }
+
+    pub(super) fn table(self, key: &str) -> Option<Fields<'a>> {
+        self.node(key).filter(|node| matches!(node.value, Value::Table(_))).map(Fields::of)
+    }
+
+    pub(super) fn list(self, key: &str) -> &'a [Node] {
+        match self.node(key).map(|node| &node.value) {
+            Some(Value::List(nodes)) => nodes,
+            _ => &[],
+        }
+    }
+
+    /// The tables of a list.
+    pub(super) fn tables(self, key: &str) -> impl Iterator<Item = Fields<'a>> {
+        self.list(key).iter().filter(|node| matches!(node.value, Value::Table(_))).map(Fields::of)
+    }
+
+    /// The names in a list of texts; `None` when there is no such list.
+    pub(super) fn names(self, key: &str) -> Option<Vec<At<String>>> {
+        match &self.node(key)?.value {
+            Value::List(nodes) => Some(nodes.iter().filter_map(Node::as_text).map(named).collect()),
+            Value::Null => Some(Vec::new()),
+            _ => None,
+        }
+    }
+
+    /// The member of `all` whose word stands there.
+    pub(super) fn choice<T: Copy>(self, key: &str, all: &[(&str, T)]) -> Option<T> {
+        let written = &self.text(key)?.value;
+        all.iter().find(|(word, _)| word.eq_ignore_ascii_case(written)).map(|(_, value)| *value)
+    }
+}
+
+pub(super) fn named(text: &Text) -> At<String> {
+    At::new(text.value.clone(), text.span)
+}
+
+/// A value of any shape.
+pub(super) fn data(node: &Node) -> Data {
+    match &node.value {
+        Value::Null => Data::Null,
+        Value::Bool(value) => Data::Bool(*value),
+        Value::Integer(number) => Data::Number(number.to_string()),
+        Value::Decimal(number) => Data::Number(number.clone()),
+        Value::Text(text) => Data::Text(text.value.clone()),
+        Value::List(nodes) => Data::List(nodes.iter().map(data).collect()),
+        Value::Table(entries) => {
+            Data::Table(entries.iter().map(|entry| (entry.key.value.clone(), data(&entry.value))).collect())
+        }
+    }
+}

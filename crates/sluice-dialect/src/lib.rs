@@ -1,0 +1,27 @@
+//! The outside of a definition: the files it is read from and the findings that are printed about them.
+//!
+//! [`read`] turns YAML and TOML into one [`tree`] in which everything knows its place; [`mod@format`] makes that a draft
+//! of the core, whichever of the four formats it is; [`mod@load`] goes the whole way from bytes to a checked definition;
+//! [`catalogue`] finds the definitions that can be used at a place; [`report`] prints findings for people and machines.
+//! Only [`catalogue`] and [`prompts`] open files. Everything else is given bytes and gives back values, so that it can
+//! be tested with a text.
+
+pub mod builtin;
+pub mod catalogue;
+mod duration;
+mod finding;
+pub mod format;
+pub mod load;
+mod locate;
+pub mod prompts;
+pub mod read;
+pub mod report;
+pub mod shape;
+pub mod source;
+mod toml;
+pub mod tree;
+mod yaml;
+
+pub use format::Format;
+pub use load::{Definition, Loaded, load};
+pub use source::Sources;

@@ -1,0 +1,113 @@
+//! Anchors and their copies, within a budget.
+//!
+//! An alias becomes a copy of what it names, because the rest of the program knows only trees. Ten lines of aliases
+//! to aliases can ask for more copies than there is memory, so every copy is paid for, in values and in bytes, and
+//! so is every value that is kept for later copies. Sharing with `Rc` would save the memory and pass the same
+//! explosion on to everyone who walks the tree.
+
+use crate::source::MAX_FILE;
+use crate::tree::{DEEPEST, MOST_NODES, Node, Value};
+use sluice_core::span::Run;
+use std::collections::HashMap;
+
+/// How many bytes of text all copies of a file may have together.
+const MOST_COPIED: usize = 4 * MAX_FILE;
+
+/// How many values of a file may have a name. Each is kept in case that it is asked for.
+const MOST_ANCHORS: usize = 10_000;
+
+#[derive(Default)]
+pub(super) struct Anchors {
+    kept: HashMap<usize, (Node, Size)>,
+    spent: Size,
+}
+
+/// What a node costs.
+#[derive(Clone, Copy, Default)]
+struct Size {
+    nodes: usize,
+    bytes: usize,
+    depth: usize,
+}
+
+/// The answer to an alias.
+pub(super) enum Copied {
+    /// A copy of the value.
+    Node(Node),
+    /// The value is not finished: the alias stands inside it.
+    StillOpen,
+    /// The budget is spent.
+    TooMuch,
+    /// The copy would reach deeper than a tree may.
+    TooDeep,
+}
+
+/// What is said when the budget is spent.
+pub(super) fn too_much() -> String {
+    let mebibytes = MOST_COPIED / (1024 * 1024);
+    format!("with its aliases written out the file holds more than {MOST_NODES} values or {mebibytes} MiB")
+}
+
+/// What is said of names beyond the limit.
+fn too_many() -> String {
+    format!("more than {MOST_ANCHORS} values have a name with `&`")
+}
+
+impl Anchors {
+    /// Keeps `node` as what `anchor` names, or says why not.
+    pub(super) fn keep(&mut self, anchor: usize, node: &Node) -> Result<(), String> {
+        if self.kept.len() == MOST_ANCHORS {
+            return Err(too_many());
+        }
+        let size = measure(node);
+        if !self.pay(size) {
+            return Err(too_much());
+        }
+        self.kept.insert(anchor, (node.clone(), size));
+        Ok(())
+    }
+
+    /// A copy of what `anchor` names, to be put inside `depth` lists and tables.
+    pub(super) fn copy(&mut self, anchor: usize, depth: usize) -> Copied {
+        let Some((_, size)) = self.kept.get(&anchor) else { return Copied::StillOpen };
+        let size = *size;
+        if depth + size.depth > DEEPEST {
+            return Copied::TooDeep;
+        }
+        if !self.pay(size) {
+            return Copied::TooMuch;
+        }
+        match self.kept.get(&anchor) {
+            Some((node, _)) => Copied::Node(node.clone()),
+            None => Copied::StillOpen,
+        }
+    }
+
+    fn pay(&mut self, size: Size) -> bool {
+        self.spent.nodes += size.nodes;
+        self.spent.bytes += size.bytes;
+        self.spent.nodes <= MOST_NODES && self.spent.bytes <= MOST_COPIED
+    }
+}
+
+/// Recursion is safe: no tree is deeper than [`DEEPEST`].
+fn measure(node: &Node) -> Size {
+    let (children, own): (Vec<Size>, usize) = match &node.value {
+        Value::Null | Value::Bool(_) | Value::Integer(_) => return Size { nodes: 1, bytes: 0, depth: 0 },
+        Value::Decimal(text) => return Size { nodes: 1, bytes: text.len(), depth: 0 },
+        Value::Text(text) => {
+            let bytes = text.value.len() + text.runs.len() * size_of::<Run>();
+            return Size { nodes: 1, bytes, depth: 0 };
+        }
+        Value::List(items) => (items.iter().map(measure).collect(), 0),
+        Value::Table(entries) => (
+            entries.iter().map(|entry| measure(&entry.value)).collect(),
+            entries.iter().map(|entry| entry.key.value.len()).sum(),
+        ),
+    };
+    Size {
+        nodes: 1 + children.iter().map(|size| size.nodes).sum::<usize>(),
+        bytes: own + children.iter().map(|size| size.bytes).sum::<usize>(),
+        depth: 1 + children.iter().map(|size| size.depth).max().unwrap_or(0),
+    }
+}

@@ -1,0 +1,40 @@
+//! Takes bytes all the way: read, checked, reported in every format, drawn in every format.
+//!
+//! The fuzz targets in `fuzz/` and the bounded run in the normal tests share this, so that what the one finds the
+//! other can keep.
+
+use sluice_dialect::prompts::PromptRoots;
+use sluice_dialect::report::{self, Style};
+use sluice_dialect::{Definition, Sources, load};
+
+/// Panics if anything about `bytes`, as the file `path`, breaks a promise.
+pub(crate) fn exercise(path: &str, bytes: &[u8]) {
+    let mut sources = Sources::new();
+    let loaded = load(path, bytes, &PromptRoots::default(), &mut sources);
+    for problem in &loaded.problems {
+        let text = sources.text(problem.span.file);
+        assert!(text.get(problem.span.range()).is_some(), "a place outside the file: {problem:?}");
+        let position = sources.position(problem.span);
+        assert!(position.line >= 1 && position.column >= 1, "{position:?}");
+        assert!((position.line, position.column) <= (position.end_line, position.end_column), "{position:?}");
+        assert!(!problem.message.contains('\n'), "a message of several lines: {problem:?}");
+    }
+    let text = report::text(&sources, &loaded.problems, Style::Plain);
+    assert!(!text.contains('\u{1b}'), "an escape sequence reaches the terminal");
+    report::json(&sources, &loaded.problems);
+    report::sarif(&sources, &loaded.problems);
+    assert_eq!(loaded.definition.is_none(), loaded.problems.iter().any(|it| it.severity().word() == "error"));
+    if let Some(definition) = &loaded.definition {
+        draw(definition);
+    }
+}
+
+fn draw(definition: &Definition) {
+    let graph = match definition {
+        Definition::Lifecycle(lifecycle) => sluice_draw::Graph::of_lifecycle(lifecycle),
+        Definition::Recipe(recipe) => sluice_draw::Graph::of_recipe(recipe),
+    };
+    for format in sluice_draw::Format::ALL {
+        let _ = sluice_draw::draw(&graph, format, &sluice_draw::TextStyle::default());
+    }
+}
