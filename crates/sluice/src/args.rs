@@ -1,0 +1,167 @@
+//! The arguments, as they are written. What they mean is the commands' business.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::error::ErrorKind;
+use clap::{Parser, Subcommand, ValueEnum};
+
+use crate::output::{Exit, Failure, Output};
+
+/// A durable workflow engine for coding agents. Work flows; gates decide.
+#[derive(Debug, Parser)]
+#[command(name = "sluice", version, max_term_width = 100, propagate_version = true, subcommand_required = true)]
+#[command(after_help = "Start with `sluice workflow list` and `sluice graph default`.")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+
+    /// Answer with one JSON document
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Check(Check),
+    Graph(Graph),
+    #[command(subcommand)]
+    Workflow(Workflow),
+}
+
+/// Find every problem of workflow files
+///
+/// Reads lifecycles and recipes (YAML or TOML), and reports everything that is wrong with them, with the place and
+/// the way out. Folders are searched for definitions. Exits with 1 if there is an error, with 0 if there are only
+/// warnings or nothing.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  sluice check .sluice/workflows/review.yml\n  sluice check . --format sarif > sluice.sarif\n\n\
+    `sluice workflow explain S0107` tells more about a code."
+)]
+pub(crate) struct Check {
+    /// Files, or folders to search
+    #[arg(required = true, value_name = "PATH")]
+    pub(crate) paths: Vec<PathBuf>,
+
+    /// How to report
+    #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
+    pub(crate) format: ReportFormat,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ReportFormat {
+    /// For people, with the lines in question
+    Text,
+    /// One JSON document
+    Json,
+    /// SARIF 2.1.0, for code scanners
+    Sarif,
+}
+
+/// Draw a lifecycle or a recipe
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  sluice graph default\n  sluice graph .sluice/grimoires/release.yml --format svg > release.svg"
+)]
+pub(crate) struct Graph {
+    /// A file, or the name of a definition
+    #[arg(value_name = "PATH|NAME")]
+    pub(crate) target: String,
+
+    /// What to draw it as
+    #[arg(long, value_enum, default_value_t = GraphFormat::Text)]
+    pub(crate) format: GraphFormat,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum GraphFormat {
+    /// In the terminal
+    Text,
+    /// For Markdown pages
+    Mermaid,
+    /// For Graphviz
+    Dot,
+    /// A picture
+    Svg,
+}
+
+/// Show what definitions there are, and what problem codes mean
+#[derive(Debug, Subcommand)]
+#[command(after_help = "Example:\n  sluice workflow show default > .sluice/workflows/mine.yml")]
+pub(crate) enum Workflow {
+    /// List the definitions that can be used here
+    #[command(
+        after_help = "Example:\n  sluice workflow list\n\nNearest wins: the repository's, then the home's, then the built-in ones."
+    )]
+    List {
+        /// Also those that a nearer one of the same name hides
+        #[arg(long)]
+        all: bool,
+    },
+    /// Print a definition's file as it is, ready to copy
+    #[command(after_help = "Example:\n  sluice workflow show dev-task > .sluice/workflows/dev-task.toml")]
+    Show {
+        /// The definition
+        name: String,
+    },
+    /// Tell what a problem code means, why it matters, and the way out
+    #[command(after_help = "Example:\n  sluice workflow explain S0107")]
+    Explain {
+        /// The code
+        code: String,
+    },
+    /// Print a file format's JSON Schema, so that editors complete
+    #[command(after_help = "Example:\n  sluice workflow schema lifecycle > lifecycle.schema.json")]
+    Schema {
+        /// lifecycle, manifest, recipe or template
+        format: String,
+    },
+}
+
+/// Reads the arguments of this process. What can be answered at once (`--help`, a mistake) has been.
+pub(crate) fn read() -> Result<(Command, Output), ExitCode> {
+    match Arguments::try_parse() {
+        Ok(Arguments { command, json }) => Ok((command, if json { Output::Json } else { Output::People })),
+        Err(error) => Err(answer(&error)),
+    }
+}
+
+fn answer(error: &clap::Error) -> ExitCode {
+    let wants_json = std::env::args_os().any(|argument| argument == "--json");
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            crate::output::print(&error.render().ansi().to_string());
+            Exit::Done.into()
+        }
+        _ if wants_json => {
+            let text = error.render().to_string();
+            let message = text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
+            Output::Json.tell(&Failure::new(Exit::Usage, "usage", message).hint("see `sluice --help`"));
+            Exit::Usage.into()
+        }
+        _ => {
+            let _ = error.print();
+            Exit::Usage.into()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn every_command_shows_an_example() {
+        fn look(command: &clap::Command, path: &str) {
+            let path = format!("{path} {}", command.get_name());
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            assert!(help.contains("sluice "), "{path} has no example in its --help");
+            command.get_subcommands().for_each(|inner| look(inner, &path));
+        }
+        Arguments::command().debug_assert();
+        look(&Arguments::command(), "");
+    }
+}

@@ -1,0 +1,107 @@
+//! `sluice graph`: draws a definition.
+
+use std::path::Path;
+
+use serde_json::json;
+use sluice_core::problem::Severity;
+use sluice_dialect::catalogue::{Catalogue, load_path};
+use sluice_dialect::{Definition, Loaded, Sources, report};
+use sluice_draw::{Graph as Picture, Kind, TextStyle};
+
+use super::workflow;
+use crate::args::{Graph, GraphFormat};
+use crate::output::{Exit, Failure, Output, print, print_bytes, print_json, say};
+use crate::places;
+
+pub(crate) fn run(arguments: &Graph, output: Output) -> Result<Exit, Failure> {
+    let target = arguments.target.as_str();
+    // What looks like a path is one; a bare word is a name first, as everywhere else.
+    if looks_like_path(target) {
+        let path = Path::new(target);
+        if !path.exists() {
+            return Err(Failure::new(Exit::NotFound, "not_found", format!("there is no file `{target}`"))
+                .hint("name a file that exists, or a definition that `sluice workflow list` shows"));
+        }
+        let mut sources = Sources::new();
+        let loaded = load_path(path, &mut sources);
+        return draw(&loaded, &sources, arguments, output);
+    }
+    let catalogue = Catalogue::gather(&places::definitions());
+    let entry = workflow::find(&catalogue, target)?;
+    draw(&entry.loaded, &catalogue.sources, arguments, output)
+}
+
+fn looks_like_path(target: &str) -> bool {
+    target.contains(['/', '\\']) || sluice_dialect::catalogue::is_definition_file(Path::new(target))
+}
+
+fn draw(loaded: &Loaded, sources: &Sources, arguments: &Graph, output: Output) -> Result<Exit, Failure> {
+    let Some(definition) = &loaded.definition else {
+        let errors: Vec<_> =
+            loaded.problems.iter().filter(|problem| problem.severity() == Severity::Error).cloned().collect();
+        if output == Output::People {
+            say(&report::text(sources, &errors, report::Style::Colour));
+        }
+        let message = format!("`{}` cannot be drawn: it has errors", sources.path(loaded.file));
+        return Err(
+            Failure::new(Exit::Refused, "invalid_definition", message).hint("mend what `sluice check` finds first")
+        );
+    };
+    let graph = match definition {
+        Definition::Lifecycle(lifecycle) => Picture::of_lifecycle(lifecycle),
+        Definition::Recipe(recipe) => Picture::of_recipe(recipe),
+    };
+    if output == Output::Json {
+        print_json(&json!({ "graph": as_json(&graph) }));
+        return Ok(Exit::Done);
+    }
+    match arguments.format {
+        GraphFormat::Text => print(&sluice_draw::text(&graph, &text_style())),
+        GraphFormat::Mermaid => print_bytes(sluice_draw::mermaid(&graph).as_bytes()),
+        GraphFormat::Dot => print_bytes(sluice_draw::dot(&graph).as_bytes()),
+        GraphFormat::Svg => {
+            let picture = sluice_draw::svg(&graph).map_err(|error| {
+                Failure::new(Exit::Refused, "too_large", error.to_string()).hint("`--format dot` has no limit")
+            })?;
+            print_bytes(picture.as_bytes());
+        }
+    }
+    Ok(Exit::Done)
+}
+
+/// As wide as the terminal. Colour is taken out again where there is none to see it.
+fn text_style() -> TextStyle {
+    let width = terminal_size::terminal_size().map(|(width, _)| usize::from(width.0).max(40));
+    TextStyle { width: width.unwrap_or(TextStyle::default().width), ansi: true, ..TextStyle::default() }
+}
+
+fn as_json(graph: &Picture) -> serde_json::Value {
+    let nodes = graph.nodes.iter().map(|node| {
+        json!({
+            "name": node.name,
+            "initial": node.initial,
+            "terminal": node.terminal,
+            "details": node.details,
+            "notes": node.notes,
+        })
+    });
+    let edges = graph.edges.iter().map(|edge| {
+        json!({
+            "from": graph.nodes[edge.from].name,
+            "to": graph.nodes[edge.to].name,
+            "gate": edge.gate,
+            "guard": edge.guard,
+            "hooks": edge.hooks,
+            "back": edge.back,
+        })
+    });
+    json!({
+        "name": graph.title,
+        "kind": match graph.kind {
+            Kind::Lifecycle => "lifecycle",
+            Kind::Recipe => "recipe",
+        },
+        "nodes": nodes.collect::<Vec<_>>(),
+        "edges": edges.collect::<Vec<_>>(),
+    })
+}

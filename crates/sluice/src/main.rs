@@ -1,0 +1,16 @@
+//! `sluice`: reads the arguments, runs the command, and answers with its exit code. Nothing is decided here.
+
+mod args;
+mod command;
+mod output;
+mod pages;
+mod places;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    match args::read() {
+        Ok((command, output)) => output.finish(command::run(command, output)),
+        Err(answered) => answered,
+    }
+}

@@ -1,0 +1,106 @@
+//! How a command answers: data to stdout, the rest to stderr, and an exit code that scripts can rely on.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use serde_json::json;
+
+/// What the exit code says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// Done.
+    Done = 0,
+    /// Refused or failed.
+    Refused = 1,
+    /// Wrong arguments.
+    Usage = 2,
+    /// Not found.
+    NotFound = 3,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        ExitCode::from(exit as u8)
+    }
+}
+
+/// Why a command could not do what it was asked.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) exit: Exit,
+    /// A word for programs.
+    pub(crate) code: &'static str,
+    /// What happened, to what.
+    pub(crate) message: String,
+    /// The way out.
+    pub(crate) hint: Option<String>,
+}
+
+impl Failure {
+    pub(crate) fn new(exit: Exit, code: &'static str, message: impl Into<String>) -> Self {
+        Failure { exit, code, message: message.into(), hint: None }
+    }
+
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+/// For people or for programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Output {
+    /// Words, with colour where the terminal has it.
+    People,
+    /// One JSON document.
+    Json,
+}
+
+impl Output {
+    /// The exit code of a command that has ended; a failure is told first.
+    pub(crate) fn finish(self, result: Result<Exit, Failure>) -> ExitCode {
+        match result {
+            Ok(exit) => exit.into(),
+            Err(failure) => {
+                self.tell(&failure);
+                failure.exit.into()
+            }
+        }
+    }
+
+    pub(crate) fn tell(self, failure: &Failure) {
+        match self {
+            Output::Json => print_json(&json!({
+                "error": { "code": failure.code, "message": failure.message, "hint": failure.hint }
+            })),
+            Output::People => {
+                say(&format!("error: {}", failure.message));
+                if let Some(hint) = &failure.hint {
+                    say(&format!("hint: {hint}"));
+                }
+            }
+        }
+    }
+}
+
+/// Writes data to stdout. A reader that has gone away (`| head`) is no failure.
+pub(crate) fn print(text: &str) {
+    let mut stdout = anstream::stdout().lock();
+    let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+}
+
+/// Writes bytes to stdout as they are, whatever the terminal can show.
+pub(crate) fn print_bytes(bytes: &[u8]) {
+    let mut stdout = std::io::stdout().lock();
+    let _ = stdout.write_all(bytes).and_then(|()| stdout.flush());
+}
+
+/// Writes a JSON document to stdout.
+pub(crate) fn print_json(document: &serde_json::Value) {
+    print_bytes(format!("{document:#}\n").as_bytes());
+}
+
+/// Tells a person something on stderr.
+pub(crate) fn say(line: &str) {
+    let _ = writeln!(anstream::stderr().lock(), "{line}");
+}
