@@ -1,0 +1,108 @@
+//! Files that are made from the code, so that they cannot say something else: the JSON Schemas and the reference of
+//! the file formats. A test compares what is committed with what would be made.
+
+use sluice_dialect::format::{self, Format};
+use sluice_dialect::shape::{Field, Kind, Shape};
+
+/// The path of each file below the root, and what must stand in it.
+pub fn files() -> Vec<(String, String)> {
+    let mut files: Vec<(String, String)> = Format::ALL
+        .iter()
+        .map(|format| (format!("schemas/{format}.schema.json"), format!("{:#}\n", format::schema(*format))))
+        .collect();
+    files.push(("docs/formats.md".into(), reference()));
+    files
+}
+
+const INTRODUCTION: &str = "\
+<!-- Made by `cargo xtask generate` from the shapes that the reader uses. Do not edit by hand. -->
+
+# The file formats
+
+A file is recognised by its keys. Each format can be written in YAML (`.yml`, `.yaml`) or TOML (`.toml`). A key that
+is not listed here is an error. For completion in an editor, point it to the schema of the format in `schemas/`
+(also printed by `sluice workflow schema FORMAT`).
+
+| format | recognised by | defines |
+|---|---|---|
+| [lifecycle](#lifecycle) | `states`, `transitions` | the state machine that a task goes through |
+| [manifest](#manifest) | a table `workflow` | a recipe: a graph of steps |
+| [recipe](#recipe) | `name` and `steps` | a recipe: a sequence or a graph of steps |
+| [template](#template) | `template` | a recipe: the steps of a process |
+
+";
+
+fn reference() -> String {
+    let mut page = INTRODUCTION.to_owned();
+    for format in Format::ALL {
+        page.push_str(&format!("## {}\n\n", capitalised(format.word())));
+        let mut seen = Vec::new();
+        section(format.shape(), &mut page, &mut seen);
+    }
+    page.push_str(include_str!("formats-notes.md"));
+    page
+}
+
+fn capitalised(word: &str) -> String {
+    let mut letters = word.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+}
+
+/// The table of a shape, then those of the shapes in it, each once.
+fn section(shape: &'static Shape, page: &mut String, seen: &mut Vec<&'static str>) {
+    if seen.contains(&shape.what) {
+        return;
+    }
+    seen.push(shape.what);
+    page.push_str(&format!("### {}\n\n| key | holds | |\n|---|---|---|\n", capitalised(shape.what)));
+    for field in shape.fields() {
+        page.push_str(&row(field));
+    }
+    page.push('\n');
+    for field in shape.fields() {
+        inner(&field.kind, page, seen);
+    }
+}
+
+fn inner(kind: &'static Kind, page: &mut String, seen: &mut Vec<&'static str>) {
+    match kind {
+        Kind::Table(shape) => section(shape, page, seen),
+        Kind::List(kind) | Kind::Named(kind) => inner(kind, page, seen),
+        Kind::Either(kinds) => kinds.iter().for_each(|kind| inner(kind, page, seen)),
+        Kind::Text
+        | Kind::Integer(..)
+        | Kind::Bool
+        | Kind::Duration
+        | Kind::Choice(_)
+        | Kind::ChoiceAnyCase(_)
+        | Kind::Any => {}
+    }
+}
+
+fn row(field: &Field) -> String {
+    let must = if field.required { " **must be there**" } else { "" };
+    let only = match field.only {
+        [] => String::new(),
+        tags => format!(" (only with {})", code_list(tags)),
+    };
+    format!("| `{}` | {} | {}{only}{must} |\n", field.key, holds(&field.kind), field.doc.replace('|', "\\|"))
+}
+
+fn code_list(words: &[&str]) -> String {
+    words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
+}
+
+fn holds(kind: &Kind) -> String {
+    match kind {
+        Kind::Any => "anything".into(),
+        Kind::Text => "text".into(),
+        Kind::Integer(least, most) => format!("{least} to {most}"),
+        Kind::Bool => "`true` or `false`".into(),
+        Kind::Duration => "`90s`, `5m`, `1h30m`, or seconds".into(),
+        Kind::Choice(words) | Kind::ChoiceAnyCase(words) => code_list(words),
+        Kind::List(inner) => format!("list of: {}", holds(inner)),
+        Kind::Table(shape) => shape.what.into(),
+        Kind::Named(inner) => format!("by name: {}", holds(inner)),
+        Kind::Either(kinds) => kinds.iter().map(holds).collect::<Vec<_>>().join(", or "),
+    }
+}

@@ -1,0 +1,10 @@
+//! What the chores and their tests share.
+
+pub mod generated;
+
+use std::path::{Path, PathBuf};
+
+/// The root of the checkout.
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().map(Path::to_owned).unwrap_or_default()
+}

@@ -1,0 +1,48 @@
+//! `cargo xtask`: chores of the repository.
+
+use std::process::ExitCode;
+
+use xtask::{generated, root};
+
+const HELP: &str = "\
+cargo xtask generate   write the files that are made from the code: schemas/, docs/formats.md
+cargo xtask bench      run the benchmarks in bench/
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        ["generate"] => generate(),
+        ["bench", rest @ ..] => bench(rest),
+        _ => {
+            eprint!("{HELP}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn generate() -> ExitCode {
+    for (path, content) in generated::files() {
+        let path = root().join(path);
+        let written =
+            path.parent().map_or(Ok(()), std::fs::create_dir_all).and_then(|()| std::fs::write(&path, content));
+        if let Err(error) = written {
+            eprintln!("cannot write {}: {error}", path.display());
+            return ExitCode::FAILURE;
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+fn bench(rest: &[&str]) -> ExitCode {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let status = std::process::Command::new(cargo)
+        .current_dir(root())
+        .args(["bench", "--package", "sluice-bench", "--"])
+        .args(rest)
+        .status();
+    match status {
+        Ok(status) if status.success() => ExitCode::SUCCESS,
+        _ => ExitCode::FAILURE,
+    }
+}
