@@ -11,6 +11,7 @@ pub mod artifact;
 pub mod check;
 pub mod expr;
 pub mod lifecycle;
+pub mod machine;
 pub mod name;
 pub mod problem;
 pub mod recipe;

@@ -1,0 +1,112 @@
+//! What the two machines (task, run) have in common: an input comes in, `decide` answers with events and effects or
+//! with a refusal, `apply` records an event.
+//!
+//! `decide` may refuse and changes nothing; `apply` changes and may not refuse. Neither knows a clock: the time is part
+//! of the input. Effects are instructions that are committed together with the events and performed at least once; each
+//! has a key that is the same whenever the same thing is asked for, so that performing it twice can be recognised.
+
+use std::fmt;
+
+/// A moment, in milliseconds since 1970. It comes in with an input; the core never asks for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Moment(pub i64);
+
+impl Moment {
+    /// This long after.
+    pub fn after(self, wait: std::time::Duration) -> Moment {
+        Moment(self.0.saturating_add(i64::try_from(wait.as_millis()).unwrap_or(i64::MAX)))
+    }
+}
+
+/// What `decide` answers when it does not refuse.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Decision<Event, Effect> {
+    /// What happened, in order. None: the input changes nothing, and that is fine (it came late, or twice).
+    pub events: Vec<Event>,
+    /// What is to be done because of it, in order.
+    pub effects: Vec<Effect>,
+}
+
+impl<Event, Effect> Decision<Event, Effect> {
+    /// Nothing happens.
+    pub fn nothing() -> Self {
+        Decision { events: Vec::new(), effects: Vec::new() }
+    }
+}
+
+macro_rules! refusals {
+    ($($(#[doc = $doc:literal])+ $name:ident = $code:literal;)+) => {
+        /// Why an input is refused. The asker can mend it.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum RefusalCode {
+            $($(#[doc = $doc])+ $name,)+
+        }
+
+        impl RefusalCode {
+            /// Every code there is.
+            pub const ALL: &[RefusalCode] = &[$(RefusalCode::$name,)+];
+
+            /// The code as people and programs see it.
+            pub fn as_str(self) -> &'static str {
+                match self { $(RefusalCode::$name => $code,)+ }
+            }
+        }
+    };
+}
+
+refusals! {
+    /// No transition leads from here to there.
+    NoTransition = "no_transition";
+    /// A transition exists, but its guard does not hold.
+    GuardFailed = "guard_failed";
+    /// The artifact does not satisfy the transition's gate.
+    GateFailed = "gate_failed";
+    /// The verdict is older than the work it judges.
+    StaleVerdict = "stale_verdict";
+    /// The asker may not do that.
+    NotYours = "not_yours";
+    /// The task or run has ended.
+    Finished = "finished";
+    /// No agent can be started again in this state.
+    NotRespawnable = "not_respawnable";
+    /// There is no workspace to work in.
+    NoWorkspace = "no_workspace";
+    /// The session is still alive.
+    SessionAlive = "session_alive";
+    /// The loop has used up its turns.
+    LoopExhausted = "loop_exhausted";
+    /// A step is still open.
+    StepOpen = "step_open";
+    /// The step, question or option is not one that can be answered now.
+    NotReady = "not_ready";
+}
+
+/// An input that is refused: why, and the way out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// Its kind, with a page of its own.
+    pub code: RefusalCode,
+    /// What was asked of what, and why not; one line, no full stop.
+    pub message: String,
+    /// The way out.
+    pub hint: Option<String>,
+}
+
+impl Refusal {
+    /// A refusal without a way out to tell.
+    pub fn new(code: RefusalCode, message: impl Into<String>) -> Self {
+        Refusal { code, message: message.into(), hint: None }
+    }
+
+    /// With the way out.
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.code.as_str(), self.message)
+    }
+}
