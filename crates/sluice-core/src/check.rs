@@ -9,7 +9,7 @@ pub mod recipe;
 mod texts;
 
 use crate::name::{is_identifier, is_kebab};
-use crate::problem::{Code, Problem, Severity};
+use crate::problem::{Code, Problem, Severity, clip};
 use crate::span::At;
 
 pub use lifecycle::lifecycle;
@@ -57,16 +57,6 @@ impl Findings {
                     .help("write it in kebab-case: lower-case words and digits, joined by `-`"),
             );
         }
-    }
-}
-
-/// A text that fits into a message.
-fn clip(text: &str) -> String {
-    const LONGEST: usize = 60;
-    let shown: String = text.chars().take(LONGEST).map(|c| if c.is_control() { ' ' } else { c }).collect();
-    match text.chars().count() > LONGEST {
-        true => format!("{shown}…"),
-        false => shown,
     }
 }
 

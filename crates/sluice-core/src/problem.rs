@@ -220,7 +220,7 @@ impl Problem {
     pub fn new(code: Code, span: Span, message: impl Into<String>) -> Self {
         Problem {
             code,
-            message: message.into(),
+            message: one_line(message),
             span,
             label: String::new(),
             others: Vec::new(),
@@ -231,43 +231,62 @@ impl Problem {
 
     /// With a word at the offending value.
     pub fn label(mut self, text: impl Into<String>) -> Self {
-        self.label = text.into();
+        self.label = one_line(text);
         self
     }
 
     /// With a second place.
     pub fn other(mut self, span: Span, text: impl Into<String>) -> Self {
-        self.others.push(Label { span, text: text.into() });
+        self.others.push(Label { span, text: one_line(text) });
         self
     }
 
     /// With a fact that explains it.
     pub fn note(mut self, text: impl Into<String>) -> Self {
-        self.notes.push(text.into());
+        self.notes.push(one_line(text));
         self
     }
 
     /// With a fact that explains it, if there is one to tell.
     pub fn maybe_note(mut self, text: Option<String>) -> Self {
-        self.notes.extend(text);
+        self.notes.extend(text.map(one_line));
         self
     }
 
     /// With the way out.
     pub fn help(mut self, text: impl Into<String>) -> Self {
-        self.help = Some(text.into());
+        self.help = Some(one_line(text));
         self
     }
 
     /// With the way out, if there is one to tell.
     pub fn maybe_help(mut self, text: Option<String>) -> Self {
-        self.help = text.or(self.help);
+        self.help = text.map(one_line).or(self.help);
         self
     }
 
     /// How much it weighs.
     pub fn severity(&self) -> Severity {
         self.code.severity()
+    }
+}
+
+/// Names and texts of a file end up in messages, and a file may hold anything: a line break or an escape sequence
+/// must not get further than this.
+fn one_line(text: impl Into<String>) -> String {
+    let text = text.into();
+    match text.contains(char::is_control) {
+        true => text.replace(char::is_control, " "),
+        false => text,
+    }
+}
+
+/// A text of a file that is short enough to stand in a message.
+pub fn clip(text: &str) -> String {
+    const LONGEST: usize = 60;
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
     }
 }
 

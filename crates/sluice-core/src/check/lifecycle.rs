@@ -19,7 +19,7 @@ use crate::lifecycle::{
     COUNTERS, CREATABLE, ExitMonitoring, FieldValue, Hook, Lifecycle, Spawn, State, StateId, Transition, VARIABLES,
 };
 use crate::name::{DefinitionName, FieldName, PromptName, StateName, is_identifier};
-use crate::problem::{Code, Problem, suggest};
+use crate::problem::{Code, Problem, clip, suggest};
 use crate::span::{At, Text};
 use crate::text::Syntax;
 use shape::Ways;
@@ -105,7 +105,7 @@ impl<'a> Names<'a> {
         let found = self.states.get(name.value.as_str()).copied();
         if found.is_none() {
             findings.add(
-                Problem::new(code, name.span, format!("{what} `{}`, which is not a state", super::clip(&name.value)))
+                Problem::new(code, name.span, format!("{what} `{}`, which is not a state", clip(&name.value)))
                     .maybe_help(suggest(&name.value, self.states.keys().copied())),
             );
         }
@@ -115,7 +115,7 @@ impl<'a> Names<'a> {
     fn prompt(&self, name: &At<String>, code: Code, what: &str, findings: &mut Findings) -> PromptName {
         if !self.prompts.contains(name.value.as_str()) {
             findings.add(
-                Problem::new(code, name.span, format!("{what} `{}`, which is not a prompt", super::clip(&name.value)))
+                Problem::new(code, name.span, format!("{what} `{}`, which is not a prompt", clip(&name.value)))
                     .maybe_help(suggest(&name.value, self.prompts.iter().copied())),
             );
         }
@@ -239,7 +239,7 @@ fn resolve_transition(
 fn resolve_gate(gate: &draft::Gate, findings: &mut Findings) -> Gate {
     let title = gate.section.value.strip_prefix("## ").map(str::trim).filter(|title| !title.is_empty());
     if title.is_none() {
-        let shown = super::clip(&gate.section.value);
+        let shown = clip(&gate.section.value);
         findings.add(
             Problem::new(Code::BadName, gate.section.span, format!("`{shown}` is not the heading of a section"))
                 .help("a section is a second-level heading of TASK.md: `## Handoff`"),
@@ -324,7 +324,7 @@ fn known_variable(found: &crate::text::Placeholder, span: crate::span::Span, syn
     };
     let shown = syntax.wrap(&found.path);
     findings.add(
-        Problem::new(Code::UnknownVariable, span, format!("`{}` is not a variable of a task", super::clip(&shown)))
+        Problem::new(Code::UnknownVariable, span, format!("`{}` is not a variable of a task", clip(&shown)))
             .maybe_help(suggest(found.path.head(), VARIABLES))
             .note(literal),
     );

@@ -7,12 +7,12 @@ mod scope;
 
 use std::time::Duration;
 
-use super::{Checked, Findings, clip, texts};
+use super::{Checked, Findings, texts};
 use crate::expr::decide::{Domain, witness};
 use crate::expr::{Expr, Op, Value};
 use crate::lifecycle::Permissions;
 use crate::name::{DefinitionName, InputName, Role, StepName, VariableName};
-use crate::problem::{Code, Problem, closest, suggest};
+use crate::problem::{Code, Problem, clip, closest, suggest};
 use crate::recipe::draft::{self, Draft};
 use crate::recipe::{
     Data, Dialect, Input, InputKind, Items, Join, LoopBack, OnExhausted, Prompt, Recipe, Repeat, Retry, RunHook, Step,

@@ -2,9 +2,9 @@
 //!
 //! Which variables exist is decided by the caller, who gets every placeholder with its place.
 
-use super::{Findings, clip};
+use super::Findings;
 use crate::expr::{self, Expr};
-use crate::problem::{Code, Problem};
+use crate::problem::{Code, Problem, clip};
 use crate::span::{Span, Text};
 use crate::text::{BadPlaceholder, Command, Placeholder, Syntax, Template};
 

@@ -255,8 +255,7 @@ mod tests {
         2 | second ${x}
           |        ---- used here
           |
-          = note: one fact
-                  in two lines
+          = note: one fact in two lines
           = help: do this
         ");
     }
@@ -312,9 +311,9 @@ mod tests {
          --> dir/a.yml:1:14
           |
         1 | a: ␛[31m�漢字 �bad    x␇
-          |                ^^^ ␛]0;
+          |                ^^^  ]0;
           |
-          = note: ␛c
+          = note:  c
           = help: �0�:
         ");
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use sluice_core::problem::{Code, Problem, closest, list, suggest};
+use sluice_core::problem::{Code, Problem, clip, closest, list, suggest};
 use sluice_core::span::Span;
 
 use super::{Field, Kind, Shape};
@@ -70,8 +70,7 @@ fn known_tag(shape: &Shape, tag: &str) -> bool {
 
 fn unknown_key(entry: &Entry, shape: &Shape, meant: &mut BTreeSet<&'static str>) -> Problem {
     let key = &entry.key.value;
-    let shown: String = key.chars().take(60).collect();
-    let problem = Problem::new(Code::UnknownKey, entry.key.span, format!("{} has no key `{shown}`", shape.what));
+    let problem = Problem::new(Code::UnknownKey, entry.key.span, format!("{} has no key `{}`", shape.what, clip(key)));
     if let Some(field) = shape.fields().find(|field| field.also.contains(&key.as_str())) {
         meant.insert(field.key);
         return problem.help(format!("here it is called `{}`", field.key));
@@ -144,9 +143,8 @@ fn value(node: &Node, kind: &Kind, key: &str, problems: &mut Vec<Problem>) {
 
 fn choice(node: &Node, key: &str, written: &str, words: &[&'static str], known: bool, problems: &mut Vec<Problem>) {
     if !known {
-        let shown: String = written.chars().take(60).collect();
         problems.push(
-            Problem::new(Code::NotAChoice, node.span, format!("`{key}` cannot be `{shown}`"))
+            Problem::new(Code::NotAChoice, node.span, format!("`{key}` cannot be `{}`", clip(written)))
                 .maybe_help(suggest(written, words.iter().copied())),
         );
     }

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use super::super::Findings;
 use super::super::graph::{self, Edges};
-use super::super::{Findings, clip};
-use crate::problem::{Code, Problem, list, suggest};
+use crate::problem::{Code, Problem, clip, list, suggest};
 use crate::recipe::draft::Draft;
 use crate::recipe::{Dialect, StepId};
 

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::super::{Findings, clip};
+use super::super::Findings;
 use super::order::Order;
 use crate::expr::{Compare, Path, Value};
-use crate::problem::{Code, Problem, list, suggest};
+use crate::problem::{Code, Problem, clip, list, suggest};
 use crate::recipe::StepId;
 use crate::recipe::draft::{Draft, Work};
 use crate::span::Span;
