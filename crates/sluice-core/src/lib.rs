@@ -15,5 +15,6 @@ pub mod machine;
 pub mod name;
 pub mod problem;
 pub mod recipe;
+pub mod run;
 pub mod span;
 pub mod text;

@@ -127,9 +127,10 @@ impl InputKind {
 }
 
 /// A value of any shape, as JSON knows them.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Data {
     /// Nothing.
+    #[default]
     Null,
     /// `true` or `false`
     Bool(bool),

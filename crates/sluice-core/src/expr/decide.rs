@@ -2,7 +2,7 @@
 //!
 //! Every comparison is between one path and one constant, so the constants cut each path's values into few
 //! cells within which no comparison changes. One value per cell is enough: trying them all decides the
-//! question over all integers, not over a sample. Sampling a range (what the first system did) misses the
+//! question over all integers, not over a sample. Sampling a range misses the
 //! clause that starts beyond it.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -10,7 +10,7 @@ use super::{Field, Kind, Shape};
 /// The schema of `shape`, as a document called `name`.
 pub fn schema(shape: &Shape, name: &str, title: &str) -> Value {
     let mut document = Map::new();
-    document.insert("$schema".into(), json!("https://json-schema.org/draft/2020-12/schema"));
+    document.insert("$schema".into(), json!("http://json-schema.org/draft-07/schema#"));
     document.insert("$id".into(), json!(format!("urn:sluice:schema:{name}")));
     document.insert("title".into(), json!(title));
     if let Value::Object(body) = table(shape) {

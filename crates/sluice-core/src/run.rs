@@ -1,0 +1,26 @@
+//! The run machine: carries out a recipe, one input at a time.
+//!
+//! [`decide`] looks at the recipe, the state and an input, and answers with events and effects or a refusal;
+//! [`RunState::apply`] records events. A decision costs as much as what changes, not as much as the run has steps: it
+//! works on a [`sketch`] over the state, and what is needed to find the next step is kept at hand ([`state`]).
+//!
+//! The law of a step is one table, [`law`], drawn in `docs/machines/run.md`.
+
+mod decide;
+pub mod effect;
+pub mod event;
+pub mod input;
+pub mod law;
+mod parts;
+pub mod plan;
+mod record;
+mod sketch;
+pub mod state;
+mod values;
+
+pub use decide::{begin, decide};
+pub use effect::{Effect, Job, Part, Perform, TimerKey};
+pub use event::{Event, Failure, Outcome, Question, QuestionKind, SkipReason};
+pub use input::{ByHand, Given, Input, Mode, Report};
+pub use plan::Plan;
+pub use state::{End, RunState, StepState, StepStatus};

@@ -1,0 +1,188 @@
+//! What a run wants done.
+
+use std::fmt;
+
+use crate::lifecycle::Permissions;
+use crate::machine::Moment;
+use crate::name::Role;
+use crate::recipe::StepId;
+
+/// A part of an attempt that is carried out by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Part {
+    /// All of it.
+    Whole,
+    /// One item of a fan-out.
+    Item(u32),
+    /// The agent's turn of a loop, counted from 1.
+    Turn(u32),
+    /// The arbiter's answer to that turn.
+    Arbiter(u32),
+}
+
+/// What a run wants done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Carry out an attempt, or a part of it.
+    Perform(Box<Perform>),
+    /// End it, with everything it has started.
+    Stop {
+        /// Of this step.
+        step: StepId,
+        /// Which attempt.
+        attempt: u32,
+        /// Which part of it.
+        part: Part,
+    },
+    /// Say so when this moment has come.
+    SetTimer(TimerKey, Moment),
+    /// It need not be said any more.
+    ClearTimer(TimerKey),
+    /// Tell a person.
+    Notify(String),
+    /// Run a command at the end of the run.
+    RunCommand(Script),
+    /// Start a recipe.
+    Start {
+        /// Which.
+        recipe: String,
+    },
+    /// Start this recipe again.
+    Repeat {
+        /// Then.
+        at: Moment,
+    },
+}
+
+/// An attempt, or a part of it, with everything that is needed to carry it out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Perform {
+    /// Of this step.
+    pub step: StepId,
+    /// Which attempt.
+    pub attempt: u32,
+    /// Which part of it.
+    pub part: Part,
+    /// What the worker must be.
+    pub role: Role,
+    /// What is to be done.
+    pub job: Job,
+    /// Whether in a worktree of its own.
+    pub own_workspace: bool,
+    /// Which agent program, if not the usual one.
+    pub harness: Option<String>,
+    /// What the agent may do.
+    pub permissions: Permissions,
+}
+
+/// What is to be done, with every value filled in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Job {
+    /// An agent is told this.
+    Agent {
+        /// What.
+        prompt: String,
+    },
+    /// An arbiter is told this. It may not change the work.
+    Arbiter {
+        /// What.
+        prompt: String,
+    },
+    /// The shell runs this.
+    Script(Script),
+    /// The shell runs this, and a failure is a question.
+    Gate(Script),
+    /// A task is created, and its end is waited for.
+    Task {
+        /// What is wanted.
+        summary: String,
+        /// On which branch.
+        branch: Option<String>,
+        /// By which lifecycle.
+        workflow: Option<String>,
+        /// In which project.
+        project: Option<String>,
+        /// What else its agent should know.
+        context: Option<String>,
+    },
+}
+
+/// A script and the values in its environment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Script {
+    /// What the shell is given.
+    pub script: String,
+    /// Names and values.
+    pub environment: Vec<(String, String)>,
+}
+
+/// What a timer is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TimerKey {
+    /// An attempt has taken too long.
+    Timeout(StepId, u32),
+    /// The next attempt may begin.
+    Backoff(StepId, u32),
+    /// The run has taken too long.
+    Run,
+}
+
+/// The key of a performance: the same whenever the same is asked for.
+pub fn key(step: StepId, attempt: u32, part: Part) -> String {
+    format!("{}.{attempt}.{part}", step.0)
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Part::Whole => f.write_str("whole"),
+            Part::Item(item) => write!(f, "item-{item}"),
+            Part::Turn(turn) => write!(f, "turn-{turn}"),
+            Part::Arbiter(turn) => write!(f, "arbiter-{turn}"),
+        }
+    }
+}
+
+impl Part {
+    /// Reads what [`fmt::Display`] writes.
+    pub fn parse(text: &str) -> Option<Part> {
+        match text.split_once('-') {
+            None => (text == "whole").then_some(Part::Whole),
+            Some((word, number)) => {
+                let number = number.parse().ok()?;
+                match word {
+                    "item" => Some(Part::Item(number)),
+                    "turn" => Some(Part::Turn(number)),
+                    "arbiter" => Some(Part::Arbiter(number)),
+                    _ => None,
+                }
+            }
+        }
+    }
+}
+
+impl fmt::Display for TimerKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TimerKey::Timeout(step, attempt) => write!(f, "timeout.{}.{attempt}", step.0),
+            TimerKey::Backoff(step, attempt) => write!(f, "backoff.{}.{attempt}", step.0),
+            TimerKey::Run => f.write_str("run"),
+        }
+    }
+}
+
+impl TimerKey {
+    /// Reads what [`fmt::Display`] writes.
+    pub fn parse(text: &str) -> Option<TimerKey> {
+        if text == "run" {
+            return Some(TimerKey::Run);
+        }
+        let mut parts = text.split('.');
+        let (word, step, attempt) = (parts.next()?, parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+        match word {
+            "timeout" => Some(TimerKey::Timeout(StepId(step), attempt)),
+            "backoff" => Some(TimerKey::Backoff(StepId(step), attempt)),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! What happens to a run.
+
+use super::effect::Part;
+use super::input::Given;
+use crate::machine::Moment;
+use crate::recipe::{Data, FailureKind, StepId};
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The run has started.
+    Started {
+        /// With this.
+        given: Box<Given>,
+        /// Then.
+        at: Moment,
+    },
+    /// All that a step waits for has ended; it may begin when there is room.
+    StepReady(StepId),
+    /// An attempt has begun.
+    StepStarted {
+        /// At this step.
+        step: StepId,
+        /// Which.
+        attempt: u32,
+        /// Then.
+        at: Moment,
+        /// The items of a fan-out, fixed from here on.
+        items: Option<Vec<Data>>,
+    },
+    /// A part of an attempt has begun.
+    PartStarted {
+        /// Of this step.
+        step: StepId,
+        /// Which.
+        part: Part,
+    },
+    /// A part of an attempt has ended.
+    PartEnded {
+        /// Of this step.
+        step: StepId,
+        /// Which.
+        part: Part,
+        /// With what; or why not.
+        result: Result<Outcome, String>,
+    },
+    /// A step has completed.
+    StepCompleted {
+        /// Which.
+        step: StepId,
+        /// With what.
+        outcome: Outcome,
+        /// Then.
+        at: Moment,
+    },
+    /// A step has failed for good.
+    StepFailed {
+        /// Which.
+        step: StepId,
+        /// Why.
+        failure: Failure,
+        /// Then.
+        at: Moment,
+    },
+    /// An attempt has failed, and another will be made.
+    StepRetried {
+        /// Of this step.
+        step: StepId,
+        /// Why the last one failed.
+        failure: Failure,
+        /// Not before.
+        until: Moment,
+    },
+    /// A step is left out.
+    StepSkipped {
+        /// Which.
+        step: StepId,
+        /// Why.
+        reason: SkipReason,
+        /// Then.
+        at: Moment,
+    },
+    /// A step waits for a person.
+    StepHeld {
+        /// Which.
+        step: StepId,
+        /// What they are asked.
+        question: Question,
+    },
+    /// A person has answered.
+    Answered {
+        /// About this step.
+        step: StepId,
+        /// This.
+        option: String,
+        /// And said.
+        message: Option<String>,
+    },
+    /// An attempt has taken too long and is being ended.
+    StepStopping {
+        /// At this step.
+        step: StepId,
+        /// Why.
+        failure: Failure,
+    },
+    /// The run goes back to an earlier step, which runs again with all that lies between.
+    LoopedBack {
+        /// From this step.
+        from: StepId,
+        /// To this one.
+        to: StepId,
+    },
+    /// A failed step is to be tried again, and what failed only because of it waits again.
+    Reopened {
+        /// The step.
+        step: StepId,
+        /// What the agent is told besides.
+        guidance: Option<String>,
+    },
+    /// The run has ended.
+    Ended {
+        /// How.
+        end: super::state::End,
+        /// Then.
+        at: Moment,
+    },
+}
+
+/// What a step gave.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// In a few words.
+    pub summary: String,
+    /// The word that conditions read: `PASS`, `FAIL`, `done`.
+    pub result: Option<String>,
+    /// The value that variables read.
+    pub output: Data,
+    /// Of a command.
+    pub exit_code: Option<i32>,
+    /// Of a command.
+    pub stderr: Option<String>,
+}
+
+/// Why a step failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// Its own attempt did.
+    Attempt {
+        /// In which way.
+        kind: FailureKind,
+        /// Why.
+        error: String,
+    },
+    /// Something it needs did.
+    Upstream(StepId),
+    /// A value it needs is not there.
+    Undefined(String),
+    /// Its loop has used up its turns.
+    LoopExhausted,
+    /// A person gave it up.
+    Aborted,
+}
+
+/// Why a step was left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SkipReason {
+    /// Its condition does not hold, and will not.
+    Condition,
+    /// What it needs was left out.
+    Join,
+    /// Somebody said so.
+    Person,
+}
+
+/// What a person is asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Question {
+    /// Its number within the run.
+    pub id: u32,
+    /// What it is about.
+    pub kind: QuestionKind,
+    /// Why it is asked.
+    pub reason: String,
+}
+
+/// What a question is about, which decides what can be answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QuestionKind {
+    /// A gate's command has failed.
+    Gate,
+    /// A loop of agent and arbiter has used up its turns.
+    MaxIterations,
+    /// Some items of a fan-out have failed.
+    PartialFailure,
+    /// A loop back has used up its turns.
+    LoopExhausted,
+}
+
+impl QuestionKind {
+    /// What can be answered, the safest first.
+    pub fn options(self) -> &'static [&'static str] {
+        match self {
+            QuestionKind::Gate | QuestionKind::LoopExhausted => &["retry", "skip", "abort"],
+            QuestionKind::MaxIterations | QuestionKind::PartialFailure => &["retry", "continue", "skip", "abort"],
+        }
+    }
+}

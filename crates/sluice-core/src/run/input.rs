@@ -1,0 +1,120 @@
+//! What can be said to a run.
+
+use super::effect::{Part, TimerKey};
+use super::event::Outcome;
+use crate::recipe::{Data, FailureKind, StepId};
+
+/// Who carries out the steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// The engine and its workers.
+    Engine,
+    /// Whoever follows the instructions, and says so.
+    ByHand,
+}
+
+/// What a run is given when it starts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Given {
+    /// `${run.id}`
+    pub id: String,
+    /// Who carries out the steps.
+    pub mode: Mode,
+    /// `${input.NAME}`; defaults are filled in.
+    pub inputs: Vec<(String, Data)>,
+    /// `${run.prompt}`, `{{mission_prompt}}`
+    pub prompt: String,
+    /// `${run.workspace}`, `{{worktree_path}}`
+    pub workspace: String,
+    /// `${run.work_order}`
+    pub work_order: String,
+}
+
+/// What can be said to a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Input {
+    /// An attempt, or a part of it, has ended.
+    Ended {
+        /// Of this step.
+        step: StepId,
+        /// Which attempt.
+        attempt: u32,
+        /// Which part of it.
+        part: Part,
+        /// How.
+        report: Report,
+    },
+    /// The worker of an attempt has gone away without a word.
+    Lost {
+        /// Of this step.
+        step: StepId,
+        /// Which attempt.
+        attempt: u32,
+        /// Which part of it.
+        part: Part,
+    },
+    /// A time has come that the run asked to be told of.
+    Timer(TimerKey),
+    /// A person answers a question.
+    Answer {
+        /// Which.
+        question: u32,
+        /// What they choose.
+        option: String,
+        /// What they say.
+        message: Option<String>,
+    },
+    /// A person wants a failed step to be tried again; the first that failed, unless they say which.
+    Retry {
+        /// Which.
+        step: Option<StepId>,
+        /// What the agent is told besides.
+        guidance: Option<String>,
+    },
+    /// It is to end now.
+    Cancel {
+        /// Why.
+        reason: String,
+    },
+    /// Somebody who follows the instructions reports about a step.
+    ByHand {
+        /// Which.
+        step: StepId,
+        /// What.
+        what: ByHand,
+    },
+    /// A run by hand is over.
+    Close {
+        /// What came of it.
+        summary: String,
+    },
+}
+
+/// What is said about a step that is done by hand.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ByHand {
+    /// It has begun.
+    Start,
+    /// It is done.
+    Complete(Outcome),
+    /// It cannot be done.
+    Fail(String),
+    /// It is left out.
+    Skip,
+}
+
+/// How an attempt, or a part of it, has ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Report {
+    /// Well.
+    Completed(Outcome),
+    /// Not well.
+    Failed {
+        /// In which way.
+        kind: FailureKind,
+        /// Why.
+        error: String,
+        /// What it left behind, such as a command's exit code and what it printed.
+        outcome: Outcome,
+    },
+}

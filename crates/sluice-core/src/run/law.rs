@@ -1,0 +1,159 @@
+//! The law of a step: what can happen to it in which status, and what it is then.
+//!
+//! One table. [`super::state`] obeys it when it records an event, and `docs/machines/run.md` is drawn from it.
+
+/// A step's status without its data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Status {
+    /// Something it needs has not ended, or what its condition reads may still change.
+    Waiting,
+    /// It may begin.
+    Ready,
+    /// An attempt is under way.
+    Running,
+    /// An attempt is being ended because it took too long.
+    Stopping,
+    /// The next attempt is not due yet.
+    Retrying,
+    /// A person is asked.
+    Held,
+    /// It has ended well.
+    Completed,
+    /// It has not.
+    Failed,
+    /// It was left out.
+    Skipped,
+    /// The run ended first.
+    Cancelled,
+}
+
+impl Status {
+    /// All of them.
+    pub const ALL: [Status; 10] = [
+        Status::Waiting,
+        Status::Ready,
+        Status::Running,
+        Status::Stopping,
+        Status::Retrying,
+        Status::Held,
+        Status::Completed,
+        Status::Failed,
+        Status::Skipped,
+        Status::Cancelled,
+    ];
+
+    /// The word outside.
+    pub fn word(self) -> &'static str {
+        match self {
+            Status::Waiting => "waiting",
+            Status::Ready => "ready",
+            Status::Running | Status::Stopping => "running",
+            Status::Retrying => "retrying",
+            Status::Held => "held",
+            Status::Completed => "completed",
+            Status::Failed => "failed",
+            Status::Skipped => "skipped",
+            Status::Cancelled => "cancelled",
+        }
+    }
+
+    /// Whether nothing more happens to it by itself.
+    pub fn has_ended(self) -> bool {
+        match self {
+            Status::Completed | Status::Failed | Status::Skipped | Status::Cancelled => true,
+            Status::Waiting | Status::Ready | Status::Running | Status::Stopping | Status::Retrying | Status::Held => {
+                false
+            }
+        }
+    }
+}
+
+/// What can happen to a step, without its data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Happening {
+    /// It may begin.
+    Ready,
+    /// An attempt begins.
+    Started,
+    /// A part of the attempt begins or ends.
+    Part,
+    /// It completes.
+    Completed,
+    /// It fails for good.
+    Failed,
+    /// Another attempt will be made.
+    Retried,
+    /// It is left out.
+    Skipped,
+    /// A person is asked.
+    Held,
+    /// A person has answered.
+    Answered,
+    /// It takes too long.
+    Stopping,
+    /// It lies in a loop that goes round.
+    Looped,
+    /// A person wants it tried again.
+    Reopened,
+    /// The run ends.
+    RunEnded,
+}
+
+impl Happening {
+    /// All of them.
+    pub const ALL: [Happening; 13] = [
+        Happening::Ready,
+        Happening::Started,
+        Happening::Part,
+        Happening::Completed,
+        Happening::Failed,
+        Happening::Retried,
+        Happening::Skipped,
+        Happening::Held,
+        Happening::Answered,
+        Happening::Stopping,
+        Happening::Looped,
+        Happening::Reopened,
+        Happening::RunEnded,
+    ];
+}
+
+/// What a step is after something has happened to it; `None`: that cannot happen.
+pub fn next(status: Status, happening: Happening) -> Option<Status> {
+    use Happening as H;
+    use Status as S;
+    Some(match (status, happening) {
+        (S::Waiting, H::Ready) => S::Ready,
+        (S::Waiting | S::Ready | S::Retrying | S::Held, H::Started) => S::Running,
+        (S::Running, H::Part) => S::Running,
+        (S::Stopping, H::Part) => S::Stopping,
+        (S::Running | S::Stopping | S::Held, H::Completed) => S::Completed,
+        (S::Waiting | S::Ready | S::Running | S::Stopping | S::Retrying | S::Held, H::Failed) => S::Failed,
+        (S::Running | S::Stopping, H::Retried) => S::Retrying,
+        (S::Waiting | S::Ready | S::Held, H::Skipped) => S::Skipped,
+        (S::Waiting | S::Running | S::Stopping, H::Held) => S::Held,
+        (S::Held, H::Answered) => S::Held,
+        (S::Running, H::Stopping) => S::Stopping,
+        (S::Completed | S::Skipped | S::Failed, H::Looped) => S::Waiting,
+        (S::Failed, H::Reopened) => S::Waiting,
+        (S::Waiting | S::Ready | S::Running | S::Stopping | S::Retrying | S::Held, H::RunEnded) => S::Cancelled,
+        _ => return None,
+    })
+}
+
+/// The table as a page.
+pub fn page() -> String {
+    let mut page = String::from(
+        "<!-- Drawn from `sluice_core::run::law`. Rewrite it with `UPDATE_DOCS=1 cargo test -p sluice-core`. -->\n\n\
+         # The law of a step\n\nWhat can happen to a step of a run, and what it is then. What is not in the table \
+         cannot happen.\n\n| in this status | when this happens | it is |\n|---|---|---|\n",
+    );
+    for status in Status::ALL {
+        for happening in Happening::ALL {
+            if let Some(then) = next(status, happening) {
+                page.push_str(&format!("| {status:?} | {happening:?} | {then:?} |\n"));
+            }
+        }
+    }
+    page
+}

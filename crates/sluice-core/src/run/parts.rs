@@ -1,0 +1,196 @@
+//! Carrying out a step: what is begun, and what follows when a part of it has ended.
+
+use super::effect::{Effect, Job, Part, Perform, Script, TimerKey};
+use super::event::{Event, Failure, Outcome, Question, QuestionKind};
+use super::record::{Book, asks};
+use super::sketch::Sketch;
+use super::state::{ItemStatus, Progress, StepStatus};
+use super::values::{Locals, history};
+use crate::recipe::{Data, Items, StepId, Work};
+use crate::text::Command;
+
+/// The most items of one fan-out.
+const MOST_ITEMS: usize = 10_000;
+
+impl Sketch<'_> {
+    /// Begins an attempt at a step that is ready, or lets it fail if a value is not there.
+    pub(super) fn start(&mut self, id: StepId) {
+        let attempt = self.step(id).attempts + 1;
+        let items = match self.items_of(id) {
+            Ok(items) => items,
+            Err(missing) => return self.fails(id, Failure::Undefined(missing)),
+        };
+        let now = self.now;
+        self.happens(Event::StepStarted { step: id, attempt, at: now, items });
+        if let Some(timeout) = self.plan.recipe.step(id).timeout {
+            self.wants(Effect::SetTimer(TimerKey::Timeout(id, attempt), now.after(timeout)));
+        }
+        self.go_on(id);
+    }
+
+    /// The list that a fan-out goes over; `None` when it is no fan-out, or goes on with the items it had.
+    fn items_of(&self, id: StepId) -> Result<Option<Vec<Data>>, String> {
+        let Work::ParallelAgents { items, .. } = &self.plan.recipe.step(id).work else { return Ok(None) };
+        if matches!(&self.step(id).status, StepStatus::Held { progress: Some(Progress::Items { .. }), .. }) {
+            return Ok(None);
+        }
+        let list = match items {
+            Items::Listed(items) => items.clone(),
+            Items::Variable(template) => {
+                let path = template.as_variable().ok_or("for_each")?;
+                match self.value(path, id, &Locals::default()) {
+                    Some(Data::List(items)) => items,
+                    Some(_) => return Err(format!("{path} (it is not a list)")),
+                    None => return Err(path.to_string()),
+                }
+            }
+        };
+        match list.len() > MOST_ITEMS {
+            true => Err(format!("a list of at most {MOST_ITEMS} items")),
+            false => Ok(Some(list)),
+        }
+    }
+
+    /// Asks for what is to be done next of an attempt that is under way, and ends it when that is nothing.
+    pub(super) fn go_on(&mut self, id: StepId) {
+        let StepStatus::Running(progress) = self.step(id).status.clone() else { return };
+        let asked = match progress {
+            Progress::Single => self.whole(id),
+            Progress::Turns { turn, said, .. } => {
+                let judged = said.len() >= turn as usize;
+                self.turn(id, turn, judged, &said)
+            }
+            Progress::Items { total, next, running, failed } => {
+                return self.more_items(id, total, next, running, failed);
+            }
+        };
+        match asked {
+            Ok((part, job)) => self.perform(id, part, job),
+            Err(missing) => self.fails(id, Failure::Undefined(missing)),
+        }
+    }
+
+    fn perform(&mut self, id: StepId, part: Part, job: Job) {
+        let step = self.plan.recipe.step(id);
+        let attempt = self.step(id).attempts;
+        self.wants(Effect::Perform(Box::new(Perform {
+            step: id,
+            attempt,
+            part,
+            role: step.role.clone(),
+            job,
+            own_workspace: step.own_workspace,
+            harness: step.harness.clone(),
+            permissions: step.permissions,
+        })));
+    }
+
+    fn whole(&self, id: StepId) -> Result<(Part, Job), String> {
+        let none = Locals::default();
+        let fill = |text| self.fill(text, id, &none);
+        let job = match &self.plan.recipe.step(id).work {
+            Work::Script { command } => Job::Script(self.script(command, id)?),
+            Work::Gate { command, .. } => Job::Gate(self.script(command, id)?),
+            Work::Task(task) => Job::Task {
+                summary: fill(&task.summary)?,
+                branch: task.branch.as_ref().map(fill).transpose()?,
+                workflow: task.workflow.clone(),
+                project: task.project.clone(),
+                context: task.context.as_ref().map(fill).transpose()?,
+            },
+            Work::Agent { prompt } | Work::AgentLoop { prompt, .. } | Work::ParallelAgents { prompt, .. } => {
+                Job::Agent { prompt: self.prompt(prompt, id, &none)? }
+            }
+        };
+        Ok((Part::Whole, job))
+    }
+
+    fn script(&self, command: &Command, id: StepId) -> Result<Script, String> {
+        Ok(Script { script: command.script.clone(), environment: self.environment(command, id)? })
+    }
+
+    fn turn(&self, id: StepId, turn: u32, judged: bool, said: &[super::state::Turn]) -> Result<(Part, Job), String> {
+        let Work::AgentLoop { prompt, arbiter, .. } = &self.plan.recipe.step(id).work else {
+            return self.whole(id);
+        };
+        let mut locals = Locals { turn: Some((turn, history(said))), ..Locals::default() };
+        if !judged {
+            return Ok((Part::Turn(turn), Job::Agent { prompt: self.prompt(prompt, id, &locals)? }));
+        }
+        let work = said.last().map(|turn| turn.work.clone()).unwrap_or_default();
+        locals.output = Some(work.output.clone());
+        locals.turn = Some((turn, history(&said[..said.len().saturating_sub(1)])));
+        let asked = self.prompt(arbiter, id, &locals)?;
+        // The arbiter always sees the work and what was said before, whether its prompt asks for it or not.
+        let (before, output) = (history(&said[..said.len().saturating_sub(1)]), work.output.to_text());
+        let prompt = format!("{asked}\n\n## What you judge\n\n{output}\n\n## Earlier turns\n\n{before}");
+        Ok((Part::Arbiter(turn), Job::Arbiter { prompt }))
+    }
+
+    /// Begins as many items as there is room for; ends the step when all have ended.
+    fn more_items(&mut self, id: StepId, total: u32, next: u32, mut running: u32, failed: u32) {
+        let Work::ParallelAgents { prompt, max_concurrent, on_failure, .. } = &self.plan.recipe.step(id).work else {
+            return;
+        };
+        let mut item = next;
+        while running < *max_concurrent && item < total {
+            let value = self.item(id, item).filter(|it| it.status != ItemStatus::Running).cloned();
+            let begins = value.filter(|it| !matches!(it.status, ItemStatus::Completed(_)));
+            if let Some(state) = begins {
+                let locals = Locals { item: Some((state.value, item)), ..Locals::default() };
+                match self.prompt(prompt, id, &locals) {
+                    Ok(prompt) => {
+                        self.happens(Event::PartStarted { step: id, part: Part::Item(item) });
+                        self.perform(id, Part::Item(item), Job::Agent { prompt });
+                        running += 1;
+                    }
+                    Err(missing) => return self.fails(id, Failure::Undefined(missing)),
+                }
+            }
+            item += 1;
+        }
+        if running > 0 {
+            return;
+        }
+        match failed > 0 && asks(*on_failure) {
+            true => self.holds_up(id, QuestionKind::PartialFailure, format!("{failed} of {total} items failed")),
+            false => {
+                let outcome = self.gathered(id, total, failed);
+                self.completes(id, outcome);
+            }
+        }
+    }
+
+    /// The outputs of all items, in their order; what failed says why.
+    pub(super) fn gathered(&self, id: StepId, total: u32, failed: u32) -> Outcome {
+        let output = (0..total).map(|item| match self.item(id, item).map(|it| &it.status) {
+            Some(ItemStatus::Completed(outcome)) => outcome.output.clone(),
+            Some(ItemStatus::Failed(error)) => Data::Table(vec![("error".into(), Data::Text(error.clone()))]),
+            Some(ItemStatus::Waiting | ItemStatus::Running) | None => Data::Null,
+        });
+        Outcome {
+            summary: match failed {
+                0 => format!("{total} items completed"),
+                _ => format!("{} of {total} items completed, {failed} failed", total - failed),
+            },
+            output: Data::List(output.collect()),
+            ..Outcome::default()
+        }
+    }
+
+    /// Asks a person about a step.
+    pub(super) fn holds_up(&mut self, id: StepId, kind: QuestionKind, reason: String) {
+        let question = Question { id: self.next_question(), kind, reason };
+        let name = self.plan.recipe.step(id).name.clone();
+        self.clear_timeout(id);
+        self.wants(Effect::Notify(format!("`{name}` needs a person: {}", question.reason)));
+        self.happens(Event::StepHeld { step: id, question });
+    }
+
+    pub(super) fn clear_timeout(&mut self, id: StepId) {
+        if self.plan.recipe.step(id).timeout.is_some() {
+            let attempt = self.step(id).attempts;
+            self.wants(Effect::ClearTimer(TimerKey::Timeout(id, attempt)));
+        }
+    }
+}

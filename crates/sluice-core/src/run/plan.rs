@@ -1,0 +1,91 @@
+//! A recipe made ready to be run: who follows whom, what lies in a loop, what a condition reads.
+//!
+//! Made once per recipe and shared by all its runs.
+
+use crate::recipe::{Recipe, StepId};
+
+/// A recipe with everything at hand that a decision needs.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The recipe.
+    pub recipe: Recipe,
+    /// For each step, those that need it.
+    pub(super) followers: Vec<Vec<StepId>>,
+    /// The ways back.
+    pub(super) loops: Vec<Loop>,
+    /// For each step, the steps whose results its condition reads.
+    pub(super) reads: Vec<Vec<StepId>>,
+}
+
+/// A way back.
+#[derive(Clone, Debug)]
+pub(super) struct Loop {
+    pub(super) from: StepId,
+    pub(super) to: StepId,
+    pub(super) max: u32,
+    /// What runs again: both ends, and all that lies between.
+    pub(super) body: Vec<StepId>,
+}
+
+impl Plan {
+    /// Makes `recipe` ready.
+    pub fn new(recipe: Recipe) -> Self {
+        let ids = || (0u32..).map(StepId).take(recipe.steps.len());
+        let mut followers = vec![Vec::new(); recipe.steps.len()];
+        for id in ids() {
+            for need in &recipe.step(id).needs {
+                followers[need.0 as usize].push(id);
+            }
+        }
+        let loops = ids()
+            .filter_map(|from| {
+                let back = recipe.step(from).loop_back.as_ref()?;
+                let body = body(&recipe, &followers, back.to, from);
+                Some(Loop { from, to: back.to, max: back.max, body })
+            })
+            .collect();
+        let reads = ids().map(|id| reads(&recipe, id)).collect();
+        Plan { followers, loops, reads, recipe }
+    }
+
+    /// The loop that leads back from `step`.
+    pub(super) fn loop_from(&self, step: StepId) -> Option<&Loop> {
+        self.loops.iter().find(|found| found.from == step)
+    }
+}
+
+/// What lies on a way from `to` down to `from`, both included, in the order of the file.
+fn body(recipe: &Recipe, followers: &[Vec<StepId>], to: StepId, from: StepId) -> Vec<StepId> {
+    let reach = |start: StepId, next: &dyn Fn(StepId) -> Vec<StepId>| {
+        let mut seen = vec![false; recipe.steps.len()];
+        let mut open = vec![start];
+        while let Some(step) = open.pop() {
+            if !std::mem::replace(&mut seen[step.0 as usize], true) {
+                open.extend(next(step));
+            }
+        }
+        seen
+    };
+    let after = reach(to, &|step| followers[step.0 as usize].clone());
+    let before = reach(from, &|step| recipe.step(step).needs.clone());
+    let both = (0u32..).zip(after.iter().zip(&before)).filter(|(_, (after, before))| **after && **before);
+    both.map(|(id, _)| StepId(id)).collect()
+}
+
+/// The steps whose results the condition of `step` reads.
+fn reads(recipe: &Recipe, step: StepId) -> Vec<StepId> {
+    let Some(condition) = &recipe.step(step).condition else { return Vec::new() };
+    let mut found = Vec::new();
+    for compare in condition.comparisons() {
+        let head = compare.path.head();
+        let named = recipe.find(head).filter(|_| !compare.path.tail().is_empty());
+        let stored = (0u32..)
+            .map(StepId)
+            .zip(&recipe.steps)
+            .filter(|(_, other)| other.output.as_ref().is_some_and(|output| output.as_str() == head));
+        found.extend(named.into_iter().chain(stored.map(|(id, _)| id)));
+    }
+    found.sort_unstable();
+    found.dedup();
+    found
+}

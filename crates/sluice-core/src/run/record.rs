@@ -1,0 +1,320 @@
+//! Records events, on the state itself or on a [`super::sketch`] over it: one law for both.
+
+use super::effect::Part;
+use super::event::{Event, Outcome};
+use super::law::{self, Happening, Status};
+use super::plan::Plan;
+use super::state::{End, ItemState, ItemStatus, Progress, RunState, StepState, StepStatus, Turn, takes_place};
+use crate::machine::Moment;
+use crate::recipe::{OnLimit, StepId, Work};
+
+/// What events are recorded in.
+pub(super) trait Book {
+    fn step(&self, id: StepId) -> &StepState;
+    fn step_mut(&mut self, id: StepId) -> &mut StepState;
+    fn item(&self, step: StepId, item: u32) -> Option<&ItemState>;
+    fn set_item(&mut self, step: StepId, item: u32, state: ItemState);
+    fn open_needs_mut(&mut self, id: StepId) -> &mut u32;
+    fn set_ready(&mut self, id: StepId, ready: bool);
+    fn set_parked(&mut self, id: StepId, parked: bool);
+    fn running_mut(&mut self) -> &mut u32;
+    fn open_mut(&mut self) -> &mut u32;
+    fn questions_mut(&mut self) -> &mut u32;
+    fn set_end(&mut self, end: Option<End>);
+}
+
+/// Records `event` in `book`.
+pub(super) fn record<B: Book>(book: &mut B, plan: &Plan, event: &Event) {
+    match event {
+        Event::Started { .. } => {
+            // Steps that need nothing stand ready to be looked at.
+        }
+        Event::StepReady(step) => change(book, plan, *step, Happening::Ready, StepStatus::Ready),
+        Event::StepStarted { step, attempt, at, items } => {
+            if let Some(items) = items {
+                for (index, value) in (0u32..).zip(items) {
+                    book.set_item(*step, index, ItemState { value: value.clone(), status: ItemStatus::Waiting });
+                }
+            }
+            let progress = beginning(book, plan, *step, items.as_ref().map(Vec::len));
+            change(book, plan, *step, Happening::Started, StepStatus::Running(progress));
+            let state = book.step_mut(*step);
+            state.attempts = *attempt;
+            state.began = Some(*at);
+        }
+        Event::PartStarted { step, part } => part_started(book, *step, *part),
+        Event::PartEnded { step, part, result } => part_ended(book, *step, *part, result),
+        Event::StepCompleted { step, outcome, at } => {
+            change(book, plan, *step, Happening::Completed, StepStatus::Completed);
+            let state = book.step_mut(*step);
+            state.latest = Some(outcome.clone());
+            state.ended = Some(*at);
+        }
+        Event::StepFailed { step, failure, at } => {
+            change(book, plan, *step, Happening::Failed, StepStatus::Failed(failure.clone()));
+            book.step_mut(*step).ended = Some(*at);
+        }
+        Event::StepRetried { step, failure, until } => {
+            let status = StepStatus::Retrying { failure: failure.clone(), until: *until };
+            change(book, plan, *step, Happening::Retried, status);
+            count_failure(book.step_mut(*step), failure);
+        }
+        Event::StepSkipped { step, reason, at } => {
+            change(book, plan, *step, Happening::Skipped, StepStatus::Skipped(*reason));
+            book.step_mut(*step).ended = Some(*at);
+        }
+        Event::StepHeld { step, question } => {
+            let progress = match &book.step(*step).status {
+                StepStatus::Running(progress) | StepStatus::Stopping(progress, _) => Some(progress.clone()),
+                _ => None,
+            };
+            let held = StepStatus::Held { question: question.clone(), progress };
+            change(book, plan, *step, Happening::Held, held);
+            *book.questions_mut() = question.id;
+        }
+        Event::Answered { step, option, message } => {
+            let state = book.step_mut(*step);
+            state.guidance.extend(message.clone().filter(|_| option == "retry"));
+        }
+        Event::StepStopping { step, failure } => {
+            if let StepStatus::Running(progress) = book.step(*step).status.clone() {
+                let stopping = StepStatus::Stopping(progress, failure.clone());
+                change(book, plan, *step, Happening::Stopping, stopping);
+            }
+        }
+        Event::LoopedBack { from, .. } => looped_back(book, plan, *from),
+        Event::Reopened { step, guidance } => reopened(book, plan, *step, guidance.clone()),
+        Event::Ended { end, at } => ended(book, plan, end, *at),
+    }
+}
+
+/// Gives a step another status, if the law allows it, and keeps what is at hand in step with it.
+fn change<B: Book>(book: &mut B, plan: &Plan, id: StepId, happening: Happening, status: StepStatus) {
+    let before = book.step(id).status.kind();
+    let allowed = law::next(before, happening);
+    debug_assert_eq!(allowed, Some(status.kind()), "step {} was {before:?} when {happening:?}", id.0);
+    if allowed != Some(status.kind()) {
+        return;
+    }
+    let after = status.kind();
+    book.step_mut(id).status = status;
+    let place = takes_place(plan.recipe.step(id));
+    let runs = |kind: Status| place && matches!(kind, Status::Running | Status::Stopping);
+    match (runs(before), runs(after)) {
+        (false, true) => *book.running_mut() += 1,
+        (true, false) => *book.running_mut() -= 1,
+        (true, true) | (false, false) => {}
+    }
+    book.set_ready(id, after == Status::Ready);
+    match (before.has_ended(), after.has_ended()) {
+        (false, true) => {
+            *book.open_mut() -= 1;
+            plan.followers[id.0 as usize].iter().for_each(|next| *book.open_needs_mut(*next) -= 1);
+        }
+        (true, false) => {
+            *book.open_mut() += 1;
+            plan.followers[id.0 as usize].iter().for_each(|next| *book.open_needs_mut(*next) += 1);
+        }
+        (true, true) | (false, false) => {}
+    }
+    let parked = after == Status::Waiting && *book.open_needs_mut(id) == 0;
+    book.set_parked(id, parked);
+    let follows = (before.has_ended() != after.has_ended()).then_some(&plan.followers[id.0 as usize]);
+    for next in follows.into_iter().flatten() {
+        let parked = book.step(*next).status.kind() == Status::Waiting && *book.open_needs_mut(*next) == 0;
+        book.set_parked(*next, parked);
+    }
+}
+
+fn count_failure(state: &mut StepState, failure: &super::event::Failure) {
+    use super::event::Failure;
+    use crate::recipe::FailureKind;
+    match failure {
+        Failure::Attempt { kind: FailureKind::Crashed, .. } => state.losses += 1,
+        Failure::Attempt { .. }
+        | Failure::Upstream(_)
+        | Failure::Undefined(_)
+        | Failure::LoopExhausted
+        | Failure::Aborted => {
+            state.failures += 1;
+        }
+    }
+}
+
+/// How an attempt begins. One that a person let go on after a question keeps what it had done.
+fn beginning<B: Book>(book: &B, plan: &Plan, step: StepId, items: Option<usize>) -> Progress {
+    let kept = match &book.step(step).status {
+        StepStatus::Held { progress: Some(progress), .. } => Some(progress.clone()),
+        _ => None,
+    };
+    match (&plan.recipe.step(step).work, kept) {
+        (Work::AgentLoop { max_iterations, .. }, Some(Progress::Turns { turn, said, .. })) => {
+            Progress::Turns { turn: turn + 1, limit: turn + max_iterations, said }
+        }
+        (Work::AgentLoop { max_iterations, .. }, _) => {
+            Progress::Turns { turn: 1, limit: *max_iterations, said: Vec::new() }
+        }
+        (Work::ParallelAgents { .. }, Some(Progress::Items { total, .. })) if items.is_none() => {
+            Progress::Items { total, next: 0, running: 0, failed: 0 }
+        }
+        (Work::ParallelAgents { .. }, _) => {
+            let total = items.and_then(|count| u32::try_from(count).ok()).unwrap_or(0);
+            Progress::Items { total, next: 0, running: 0, failed: 0 }
+        }
+        (Work::Agent { .. } | Work::Script { .. } | Work::Gate { .. } | Work::Task(_), _) => Progress::Single,
+    }
+}
+
+fn progress_mut(state: &mut StepState) -> Option<&mut Progress> {
+    match &mut state.status {
+        StepStatus::Running(progress) | StepStatus::Stopping(progress, _) => Some(progress),
+        _ => None,
+    }
+}
+
+fn part_started<B: Book>(book: &mut B, step: StepId, part: Part) {
+    if let Part::Item(item) = part
+        && let Some(state) = book.item(step, item).cloned()
+    {
+        book.set_item(step, item, ItemState { status: ItemStatus::Running, ..state });
+        if let Some(Progress::Items { next, running, .. }) = progress_mut(book.step_mut(step)) {
+            *next = (*next).max(item + 1);
+            *running += 1;
+        }
+    }
+}
+
+fn part_ended<B: Book>(book: &mut B, step: StepId, part: Part, result: &Result<Outcome, String>) {
+    if let Part::Item(item) = part
+        && let Some(state) = book.item(step, item).cloned()
+    {
+        let status = match result {
+            Ok(outcome) => ItemStatus::Completed(outcome.clone()),
+            Err(error) => ItemStatus::Failed(error.clone()),
+        };
+        book.set_item(step, item, ItemState { status, ..state });
+    }
+    let Some(progress) = progress_mut(book.step_mut(step)) else { return };
+    match (progress, part, result) {
+        (Progress::Items { running, failed, .. }, Part::Item(_), result) => {
+            *running = running.saturating_sub(1);
+            *failed += u32::from(result.is_err());
+        }
+        (Progress::Turns { said, .. }, Part::Turn(_), Ok(work)) => {
+            said.push(Turn { work: work.clone(), verdict: None });
+        }
+        (Progress::Turns { said, turn, limit }, Part::Arbiter(_), Ok(verdict)) => {
+            if let Some(last) = said.last_mut() {
+                last.verdict = Some(verdict.clone());
+            }
+            let goes_on = verdict.result.as_deref() == Some("actionable") && *turn < *limit;
+            *turn += u32::from(goes_on);
+        }
+        _ => {}
+    }
+}
+
+fn looped_back<B: Book>(book: &mut B, plan: &Plan, from: StepId) {
+    let Some(way) = plan.loop_from(from) else { return };
+    book.step_mut(from).turns += 1;
+    for step in &way.body {
+        if book.step(*step).status.kind().has_ended() {
+            change(book, plan, *step, Happening::Looped, StepStatus::Waiting);
+        }
+        let state = book.step_mut(*step);
+        state.round += 1;
+        state.failures = 0;
+        state.losses = 0;
+    }
+}
+
+/// The step waits again, and so does what failed only because of it.
+fn reopened<B: Book>(book: &mut B, plan: &Plan, step: StepId, guidance: Option<String>) {
+    book.set_end(None);
+    let mut open = vec![step];
+    while let Some(id) = open.pop() {
+        let failed = matches!(book.step(id).status, StepStatus::Failed(_));
+        let because = matches!(book.step(id).status, StepStatus::Failed(super::event::Failure::Upstream(_)));
+        if failed && (id == step || because) {
+            change(book, plan, id, Happening::Reopened, StepStatus::Waiting);
+            let state = book.step_mut(id);
+            state.failures = 0;
+            state.losses = 0;
+            state.ended = None;
+            open.extend(plan.followers[id.0 as usize].iter().copied());
+        }
+    }
+    book.step_mut(step).guidance.extend(guidance);
+}
+
+fn ended<B: Book>(book: &mut B, plan: &Plan, end: &End, at: Moment) {
+    if *book.open_mut() > 0 {
+        for id in (0u32..).map(StepId).take(plan.recipe.steps.len()) {
+            if !book.step(id).status.kind().has_ended() {
+                change(book, plan, id, Happening::RunEnded, StepStatus::Cancelled);
+                book.step_mut(id).ended = Some(at);
+            }
+        }
+    }
+    book.set_end(Some(end.clone()));
+}
+
+/// Whether a limit asks a person.
+pub(super) fn asks(limit: OnLimit) -> bool {
+    match limit {
+        OnLimit::Block => true,
+        OnLimit::Continue => false,
+    }
+}
+
+impl Book for RunState {
+    fn step(&self, id: StepId) -> &StepState {
+        &self.steps[id.0 as usize]
+    }
+
+    fn step_mut(&mut self, id: StepId) -> &mut StepState {
+        &mut self.steps[id.0 as usize]
+    }
+
+    fn item(&self, step: StepId, item: u32) -> Option<&ItemState> {
+        self.items.get(&(step, item))
+    }
+
+    fn set_item(&mut self, step: StepId, item: u32, state: ItemState) {
+        self.items.insert((step, item), state);
+    }
+
+    fn open_needs_mut(&mut self, id: StepId) -> &mut u32 {
+        &mut self.at_hand.open_needs[id.0 as usize]
+    }
+
+    fn set_ready(&mut self, id: StepId, ready: bool) {
+        match ready {
+            true => drop(self.at_hand.ready.insert(id)),
+            false => drop(self.at_hand.ready.remove(&id)),
+        }
+    }
+
+    fn set_parked(&mut self, id: StepId, parked: bool) {
+        match parked {
+            true => drop(self.at_hand.parked.insert(id)),
+            false => drop(self.at_hand.parked.remove(&id)),
+        }
+    }
+
+    fn running_mut(&mut self) -> &mut u32 {
+        &mut self.at_hand.running
+    }
+
+    fn open_mut(&mut self) -> &mut u32 {
+        &mut self.at_hand.open
+    }
+
+    fn questions_mut(&mut self) -> &mut u32 {
+        &mut self.questions
+    }
+
+    fn set_end(&mut self, end: Option<End>) {
+        self.end = end;
+    }
+}

@@ -1,0 +1,152 @@
+//! A decision in the making: the state as it would be, as far as it differs from the state as it is.
+//!
+//! Copying the state for each decision would make a step cost more the more steps a run has.
+
+use std::collections::BTreeMap;
+
+use super::effect::Effect;
+use super::event::Event;
+use super::law::Status;
+use super::plan::Plan;
+use super::record::{self, Book};
+use super::state::{End, ItemState, RunState, StepState};
+use crate::machine::Moment;
+use crate::recipe::StepId;
+
+/// A decision in the making.
+pub(super) struct Sketch<'a> {
+    pub(super) plan: &'a Plan,
+    pub(super) base: &'a RunState,
+    pub(super) now: Moment,
+    pub(super) events: Vec<Event>,
+    pub(super) effects: Vec<Effect>,
+    steps: BTreeMap<StepId, StepState>,
+    items: BTreeMap<(StepId, u32), ItemState>,
+    open_needs: BTreeMap<StepId, u32>,
+    ready: BTreeMap<StepId, bool>,
+    parked: BTreeMap<StepId, bool>,
+    running: u32,
+    open: u32,
+    questions: u32,
+    end: Option<End>,
+}
+
+impl<'a> Sketch<'a> {
+    pub(super) fn new(plan: &'a Plan, base: &'a RunState, now: Moment) -> Self {
+        Sketch {
+            plan,
+            base,
+            now,
+            events: Vec::new(),
+            effects: Vec::new(),
+            steps: BTreeMap::new(),
+            items: BTreeMap::new(),
+            open_needs: BTreeMap::new(),
+            ready: BTreeMap::new(),
+            parked: BTreeMap::new(),
+            running: base.at_hand.running,
+            open: base.at_hand.open,
+            questions: base.questions,
+            end: base.end.clone(),
+        }
+    }
+
+    /// Notes that something happens.
+    pub(super) fn happens(&mut self, event: Event) {
+        let plan = self.plan;
+        record::record(self, plan, &event);
+        self.events.push(event);
+    }
+
+    /// Notes that something is to be done.
+    pub(super) fn wants(&mut self, effect: Effect) {
+        self.effects.push(effect);
+    }
+
+    pub(super) fn kind(&self, id: StepId) -> Status {
+        self.step(id).status.kind()
+    }
+
+    pub(super) fn running(&self) -> u32 {
+        self.running
+    }
+
+    pub(super) fn open(&self) -> u32 {
+        self.open
+    }
+
+    pub(super) fn next_question(&self) -> u32 {
+        self.questions + 1
+    }
+
+    pub(super) fn end(&self) -> Option<&End> {
+        self.end.as_ref()
+    }
+
+    /// The first step, in the order of the file, that may begin.
+    pub(super) fn first_ready(&self) -> Option<StepId> {
+        first(&self.base.at_hand.ready, &self.ready)
+    }
+
+    /// The waiting steps that need nothing more.
+    pub(super) fn parked(&self) -> Vec<StepId> {
+        let kept = self.base.at_hand.parked.iter().filter(|id| self.parked.get(id) != Some(&false)).copied();
+        let new = self.parked.iter().filter(|(_, parked)| **parked).map(|(id, _)| *id);
+        let mut all: Vec<StepId> = kept.chain(new).collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+}
+
+fn first(base: &std::collections::BTreeSet<StepId>, changed: &BTreeMap<StepId, bool>) -> Option<StepId> {
+    let kept = base.iter().find(|id| changed.get(id) != Some(&false)).copied();
+    let new = changed.iter().find(|(_, is)| **is).map(|(id, _)| *id);
+    kept.into_iter().chain(new).min()
+}
+
+impl Book for Sketch<'_> {
+    fn step(&self, id: StepId) -> &StepState {
+        self.steps.get(&id).unwrap_or_else(|| &self.base.steps[id.0 as usize])
+    }
+
+    fn step_mut(&mut self, id: StepId) -> &mut StepState {
+        self.steps.entry(id).or_insert_with(|| self.base.steps[id.0 as usize].clone())
+    }
+
+    fn item(&self, step: StepId, item: u32) -> Option<&ItemState> {
+        self.items.get(&(step, item)).or_else(|| self.base.items.get(&(step, item)))
+    }
+
+    fn set_item(&mut self, step: StepId, item: u32, state: ItemState) {
+        self.items.insert((step, item), state);
+    }
+
+    fn open_needs_mut(&mut self, id: StepId) -> &mut u32 {
+        self.open_needs.entry(id).or_insert_with(|| self.base.at_hand.open_needs[id.0 as usize])
+    }
+
+    fn set_ready(&mut self, id: StepId, ready: bool) {
+        self.ready.insert(id, ready);
+    }
+
+    fn set_parked(&mut self, id: StepId, parked: bool) {
+        self.parked.insert(id, parked);
+    }
+
+    fn running_mut(&mut self) -> &mut u32 {
+        &mut self.running
+    }
+
+    fn open_mut(&mut self) -> &mut u32 {
+        &mut self.open
+    }
+
+    fn questions_mut(&mut self) -> &mut u32 {
+        &mut self.questions
+    }
+
+    fn set_end(&mut self, end: Option<End>) {
+        self.end = end;
+    }
+}

@@ -1,0 +1,315 @@
+//! Where a run is.
+//!
+//! What is stored is [`RunState::given`], the steps and the items; everything else is found again from them
+//! ([`RunState::restore`]), and kept only so that the next decision need not look at every step.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::effect::Part;
+use super::event::{Event, Failure, Outcome, Question, SkipReason};
+use super::input::Given;
+use super::law::Status;
+use super::plan::Plan;
+use super::record::{self, Book};
+use crate::machine::Moment;
+use crate::recipe::{Data, Step, StepId};
+
+/// Where a run is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunState {
+    /// What it was given.
+    pub given: Given,
+    /// When it started.
+    pub started: Moment,
+    /// How it ended, once it has.
+    pub end: Option<End>,
+    /// Its steps, as in the recipe.
+    pub steps: Vec<StepState>,
+    /// The items of its fan-outs, by step and place.
+    pub items: BTreeMap<(StepId, u32), ItemState>,
+    /// How many questions have been asked.
+    pub questions: u32,
+    pub(super) at_hand: AtHand,
+}
+
+/// What can be found again from the steps.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct AtHand {
+    /// For each step, how many of its needs have not ended.
+    pub(super) open_needs: Vec<u32>,
+    /// Steps that may begin.
+    pub(super) ready: BTreeSet<StepId>,
+    /// Waiting steps that need nothing more; their condition reads what may still change.
+    pub(super) parked: BTreeSet<StepId>,
+    /// Attempts under way in the run's own workspace.
+    pub(super) running: u32,
+    /// Steps that have not ended.
+    pub(super) open: u32,
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum End {
+    /// Every step that was to be done has been.
+    Completed {
+        /// What came of it, where somebody said so.
+        summary: String,
+    },
+    /// A step failed.
+    Failed {
+        /// Which, and why.
+        error: String,
+    },
+    /// Somebody ended it.
+    Cancelled {
+        /// Why.
+        reason: String,
+    },
+}
+
+/// A step of a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StepState {
+    /// Where it is.
+    pub status: StepStatus,
+    /// Which turn of a loop it is in, from 0.
+    pub round: u32,
+    /// How many attempts there have been, in all rounds.
+    pub attempts: u32,
+    /// How many of them failed in this round by their own fault.
+    pub failures: u32,
+    /// How many were lost with their worker in this round.
+    pub losses: u32,
+    /// How often the run went back from here.
+    pub turns: u32,
+    /// How many turns a person has granted beyond the bound.
+    pub granted: u32,
+    /// What it gave when it last completed, in this round or an earlier one.
+    pub latest: Option<Outcome>,
+    /// What people told it besides.
+    pub guidance: Vec<String>,
+    /// When its last attempt began.
+    pub began: Option<Moment>,
+    /// When it ended.
+    pub ended: Option<Moment>,
+}
+
+/// Where a step is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum StepStatus {
+    /// Something it needs has not ended, or what its condition reads may still change.
+    #[default]
+    Waiting,
+    /// It may begin.
+    Ready,
+    /// An attempt is under way.
+    Running(Progress),
+    /// It took too long, and its end is waited for.
+    Stopping(Progress, Failure),
+    /// The next attempt is not due yet.
+    Retrying {
+        /// Why the last one failed.
+        failure: Failure,
+        /// When it is due.
+        until: Moment,
+    },
+    /// A person is asked.
+    Held {
+        /// What.
+        question: Question,
+        /// Where the attempt stands that the question is about.
+        progress: Option<Progress>,
+    },
+    /// It has ended well.
+    Completed,
+    /// It has not.
+    Failed(Failure),
+    /// It was left out.
+    Skipped(SkipReason),
+    /// The run ended first.
+    Cancelled,
+}
+
+impl StepStatus {
+    /// Without the data.
+    pub fn kind(&self) -> Status {
+        match self {
+            StepStatus::Waiting => Status::Waiting,
+            StepStatus::Ready => Status::Ready,
+            StepStatus::Running(_) => Status::Running,
+            StepStatus::Stopping(..) => Status::Stopping,
+            StepStatus::Retrying { .. } => Status::Retrying,
+            StepStatus::Held { .. } => Status::Held,
+            StepStatus::Completed => Status::Completed,
+            StepStatus::Failed(_) => Status::Failed,
+            StepStatus::Skipped(_) => Status::Skipped,
+            StepStatus::Cancelled => Status::Cancelled,
+        }
+    }
+}
+
+/// How far an attempt has come.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// It is one piece.
+    Single,
+    /// It goes in turns of agent and arbiter.
+    Turns {
+        /// The turn, from 1.
+        turn: u32,
+        /// The last turn before a person is asked.
+        limit: u32,
+        /// What was said so far.
+        said: Vec<Turn>,
+    },
+    /// It goes over items.
+    Items {
+        /// How many there are.
+        total: u32,
+        /// The next that has not begun.
+        next: u32,
+        /// How many are under way.
+        running: u32,
+        /// How many have failed.
+        failed: u32,
+    },
+}
+
+/// One turn of a loop of agent and arbiter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Turn {
+    /// What the agent gave.
+    pub work: Outcome,
+    /// What the arbiter said about it.
+    pub verdict: Option<Outcome>,
+}
+
+/// An item of a fan-out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ItemState {
+    /// Which.
+    pub value: Data,
+    /// Where it is.
+    pub status: ItemStatus,
+}
+
+/// Where an item is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ItemStatus {
+    /// It has not begun.
+    Waiting,
+    /// It is under way.
+    Running,
+    /// It has ended well.
+    Completed(Outcome),
+    /// It has not.
+    Failed(String),
+}
+
+impl RunState {
+    /// A run that has not started: no step has begun.
+    pub fn new(plan: &Plan, given: Given, started: Moment) -> Self {
+        let steps = vec![StepState::default(); plan.recipe.steps.len()];
+        Self::restore(plan, given, started, None, steps, BTreeMap::new(), 0)
+    }
+
+    /// A run from what was stored of it.
+    pub fn restore(
+        plan: &Plan,
+        given: Given,
+        started: Moment,
+        end: Option<End>,
+        steps: Vec<StepState>,
+        items: BTreeMap<(StepId, u32), ItemState>,
+        questions: u32,
+    ) -> Self {
+        let at_hand = AtHand::of(plan, &steps);
+        RunState { given, started, end, steps, items, questions, at_hand }
+    }
+
+    /// Records an event.
+    pub fn apply(&mut self, plan: &Plan, event: &Event) {
+        record::record(self, plan, event);
+    }
+
+    /// The step `id`.
+    pub fn step(&self, id: StepId) -> &StepState {
+        &self.steps[id.0 as usize]
+    }
+
+    /// The word for where the run is.
+    pub fn status(&self) -> &'static str {
+        match &self.end {
+            Some(End::Completed { .. }) => "completed",
+            Some(End::Failed { .. }) => "failed",
+            Some(End::Cancelled { .. }) => "cancelled",
+            None if self.at_hand.running == 0 && self.question().is_some() => "held",
+            None => "running",
+        }
+    }
+
+    /// The first open question.
+    pub fn question(&self) -> Option<(StepId, &Question)> {
+        (0u32..).map(StepId).zip(&self.steps).find_map(|(id, step)| match &step.status {
+            StepStatus::Held { question, .. } => Some((id, question)),
+            _ => None,
+        })
+    }
+
+    /// What is under way: each attempt, or each part of it that is carried out by itself.
+    pub fn under_way(&self) -> Vec<(StepId, u32, Part)> {
+        let mut found = Vec::new();
+        for (id, step) in (0u32..).map(StepId).zip(&self.steps) {
+            if let StepStatus::Running(progress) | StepStatus::Stopping(progress, _) = &step.status {
+                found.extend(parts(self, id, progress).into_iter().map(|part| (id, step.attempts, part)));
+            }
+        }
+        found
+    }
+}
+
+/// The parts of an attempt that are under way.
+pub(super) fn parts(book: &impl Book, step: StepId, progress: &Progress) -> Vec<Part> {
+    match progress {
+        Progress::Single => vec![Part::Whole],
+        Progress::Turns { turn, said, .. } => vec![match said.len() < *turn as usize {
+            true => Part::Turn(*turn),
+            false => Part::Arbiter(*turn),
+        }],
+        Progress::Items { next, .. } => (0..*next)
+            .filter(|item| book.item(step, *item).is_some_and(|item| item.status == ItemStatus::Running))
+            .map(Part::Item)
+            .collect(),
+    }
+}
+
+/// Whether an attempt of this step takes one of the places that the run's own workspace has.
+pub(super) fn takes_place(step: &Step) -> bool {
+    !step.own_workspace
+}
+
+impl AtHand {
+    fn of(plan: &Plan, steps: &[StepState]) -> Self {
+        let mut found = AtHand::default();
+        for (id, (step, defined)) in (0u32..).map(StepId).zip(steps.iter().zip(&plan.recipe.steps)) {
+            let is_open = |need: &&StepId| !steps[need.0 as usize].status.kind().has_ended();
+            let open_needs = u32::try_from(defined.needs.iter().filter(is_open).count()).unwrap_or(u32::MAX);
+            let kind = step.status.kind();
+            match kind {
+                Status::Waiting if open_needs == 0 => drop(found.parked.insert(id)),
+                Status::Ready => drop(found.ready.insert(id)),
+                Status::Running | Status::Stopping => found.running += u32::from(takes_place(defined)),
+                Status::Waiting
+                | Status::Retrying
+                | Status::Held
+                | Status::Completed
+                | Status::Failed
+                | Status::Skipped
+                | Status::Cancelled => {}
+            }
+            found.open += u32::from(!kind.has_ended());
+            found.open_needs.push(open_needs);
+        }
+        found
+    }
+}

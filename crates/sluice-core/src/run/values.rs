@@ -1,0 +1,260 @@
+//! The values that texts and conditions of a run read.
+
+use super::event::Outcome;
+use super::record::Book;
+use super::sketch::Sketch;
+use super::state::Turn;
+use crate::expr::{Expr, Number, Path, Value};
+use crate::recipe::{Data, Prompt, StepId};
+use crate::text::{Command, Template};
+
+/// The longest context that an agent is given, in bytes. What is left out is said.
+const CONTEXT_LIMIT: usize = 64 * 1024;
+
+/// Values that exist only where a text stands.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Locals {
+    /// `${item}` and `${index}` of a fan-out.
+    pub(super) item: Option<(Data, u32)>,
+    /// `${iteration}` and `${history}` of a loop of agent and arbiter.
+    pub(super) turn: Option<(u32, String)>,
+    /// `${output}`: what the arbiter judges.
+    pub(super) output: Option<Data>,
+}
+
+impl Sketch<'_> {
+    /// Whether a condition holds for `reader` now.
+    pub(super) fn holds(&self, condition: &Expr, reader: StepId) -> bool {
+        condition.holds(&|path| self.value(path, reader, &Locals::default()).and_then(|data| comparable(&data)))
+    }
+
+    /// Fills a text for `reader`; the path of the first value that is not there is the error.
+    pub(super) fn fill(&self, text: &Template, reader: StepId, locals: &Locals) -> Result<String, String> {
+        text.fill(&|path| self.value(path, reader, locals).map(|data| data.to_text())).map_err(|path| path.to_string())
+    }
+
+    /// Fills a prompt; a prompt file that was missing when the recipe was read is an error too.
+    pub(super) fn prompt(&self, prompt: &Prompt, reader: StepId, locals: &Locals) -> Result<String, String> {
+        let filled = match prompt {
+            Prompt::Text(text) => self.fill(text, reader, locals)?,
+            Prompt::File { content: Some(text), .. } => self.fill(text, reader, locals)?,
+            Prompt::File { path, content: None } => return Err(path.clone()),
+        };
+        let guidance = &self.step(reader).guidance;
+        Ok(match guidance.is_empty() {
+            true => filled,
+            false => format!("{filled}\n\n## Guidance\n\n{}\n", guidance.join("\n\n")),
+        })
+    }
+
+    /// The values that a command's environment carries.
+    pub(super) fn environment(&self, command: &Command, reader: StepId) -> Result<Vec<(String, String)>, String> {
+        let locals = Locals::default();
+        let value = |(name, path): &(String, Path)| {
+            let data = self.value(path, reader, &locals).ok_or_else(|| path.to_string())?;
+            Ok((name.clone(), data.to_text()))
+        };
+        command.environment.iter().map(value).collect()
+    }
+
+    /// The value of `path` for `reader`, if there is one.
+    pub(super) fn value(&self, path: &Path, reader: StepId, locals: &Locals) -> Option<Data> {
+        let (head, tail) = (path.head(), path.tail());
+        match (head, tail) {
+            ("item", tail) if locals.item.is_some() => return locals.item.as_ref()?.0.at(tail).cloned(),
+            ("index", []) if locals.item.is_some() => return Some(Data::Number(locals.item.as_ref()?.1.to_string())),
+            ("iteration", []) if locals.turn.is_some() => {
+                return Some(Data::Number(locals.turn.as_ref()?.0.to_string()));
+            }
+            ("history", []) if locals.turn.is_some() => return Some(Data::Text(locals.turn.as_ref()?.1.clone())),
+            ("output", tail) if locals.output.is_some() => return locals.output.as_ref()?.at(tail).cloned(),
+            ("input", [name, rest @ ..]) => {
+                return self.base.given.inputs.iter().find(|(key, _)| key == name)?.1.at(rest).cloned();
+            }
+            ("run", [field]) => return self.about_the_run(field, reader),
+            ("mission_prompt", []) => return self.about_the_run("prompt", reader),
+            ("context", []) => return self.about_the_run("context", reader),
+            ("worktree_path", []) => return self.about_the_run("workspace", reader),
+            _ => {}
+        }
+        self.step_field(head, tail).or_else(|| self.stored(head)?.output.at(tail).cloned())
+    }
+
+    fn about_the_run(&self, field: &str, reader: StepId) -> Option<Data> {
+        let given = &self.base.given;
+        match field {
+            "id" => Some(Data::Text(given.id.clone())),
+            "prompt" => Some(Data::Text(given.prompt.clone())),
+            "workspace" => Some(Data::Text(given.workspace.clone())),
+            "work_order" => Some(Data::Text(given.work_order.clone())),
+            "context" => Some(Data::Text(self.context(reader))),
+            _ => None,
+        }
+    }
+
+    /// `STEP.field`
+    fn step_field(&self, head: &str, tail: &[String]) -> Option<Data> {
+        let (field, rest) = tail.split_first()?;
+        let id = self.plan.recipe.find(head)?;
+        let state = self.step(id);
+        let outcome = state.latest.as_ref();
+        match field.as_str() {
+            "status" => Some(Data::Text(state.status.kind().word().into())),
+            "output" => outcome?.output.at(rest).cloned(),
+            "result" => outcome?.result.clone().map(Data::Text),
+            "summary" => Some(Data::Text(outcome?.summary.clone())),
+            "exit_code" => outcome?.exit_code.map(|code| Data::Number(code.to_string())),
+            "stderr" => outcome?.stderr.clone().map(Data::Text),
+            _ => None,
+        }
+    }
+
+    /// What the step that stored its output under `name` gave; of several, the one that ended last.
+    fn stored(&self, name: &str) -> Option<&Outcome> {
+        let stores = |(_, step): &(StepId, &crate::recipe::Step)| {
+            step.output.as_ref().is_some_and(|output| output.as_str() == name)
+        };
+        (0u32..)
+            .map(StepId)
+            .zip(&self.plan.recipe.steps)
+            .filter(stores)
+            .map(|(id, _)| self.step(id))
+            .filter(|state| state.latest.is_some())
+            .max_by_key(|state| state.ended)?
+            .latest
+            .as_ref()
+    }
+
+    /// The summaries of what was done before `reader`, in the order of the file, within [`CONTEXT_LIMIT`].
+    fn context(&self, reader: StepId) -> String {
+        let mut before = vec![false; self.plan.recipe.steps.len()];
+        let mut open: Vec<StepId> = self.plan.recipe.step(reader).needs.clone();
+        // A loop that leads back to here makes what came round part of what was done before.
+        open.extend(self.plan.loops.iter().filter(|it| it.body.contains(&reader)).map(|it| it.from));
+        while let Some(step) = open.pop() {
+            if !std::mem::replace(&mut before[step.0 as usize], true) {
+                open.extend(self.plan.recipe.step(step).needs.iter().copied());
+            }
+        }
+        before[reader.0 as usize] = false;
+        let steps = (0u32..).map(StepId).zip(&before).filter(|(_, is)| **is).map(|(id, _)| id);
+        let said: Vec<String> = steps
+            .filter_map(|id| {
+                let summary = &self.step(id).latest.as_ref()?.summary;
+                Some(format!("## {}\n\n{summary}\n", self.plan.recipe.step(id).name))
+            })
+            .collect();
+        within(&said)
+    }
+}
+
+/// The texts one after the other; the oldest are left out when there is too much, and that is said.
+fn within(said: &[String]) -> String {
+    let mut kept = 0;
+    let mut size = 0;
+    for text in said.iter().rev() {
+        if size + text.len() + 1 > CONTEXT_LIMIT {
+            break;
+        }
+        size += text.len() + 1;
+        kept += 1;
+    }
+    let left_out = said.len() - kept;
+    let text = said[left_out..].join("\n");
+    match left_out {
+        0 => text,
+        count => format!("(the summaries of {count} earlier steps are left out: together they are too long)\n\n{text}"),
+    }
+}
+
+/// What was said in the turns so far.
+pub(super) fn history(said: &[Turn]) -> String {
+    let turn = |(index, turn): (usize, &Turn)| {
+        let verdict = turn
+            .verdict
+            .as_ref()
+            .map(|verdict| format!("Arbiter: {} {}\n", verdict.result.as_deref().unwrap_or_default(), verdict.summary));
+        format!("Turn {}: {}\n{}", index + 1, turn.work.summary, verdict.unwrap_or_default())
+    };
+    said.iter().enumerate().map(turn).collect()
+}
+
+fn comparable(data: &Data) -> Option<Value> {
+    match data {
+        Data::Bool(value) => Some(Value::Bool(*value)),
+        Data::Number(number) => Number::read(number).map(Value::Number),
+        Data::Text(text) => Some(Value::Text(text.clone())),
+        Data::Null | Data::List(_) | Data::Table(_) => None,
+    }
+}
+
+impl Data {
+    /// What `path` leads to inside.
+    pub fn at(&self, path: &[String]) -> Option<&Data> {
+        let Some((first, rest)) = path.split_first() else { return Some(self) };
+        match self {
+            Data::Table(entries) => entries.iter().find(|(key, _)| key == first)?.1.at(rest),
+            Data::List(items) => items.get(first.parse::<usize>().ok()?)?.at(rest),
+            Data::Null | Data::Bool(_) | Data::Number(_) | Data::Text(_) => None,
+        }
+    }
+
+    /// As it stands in a prompt or a command: text as it is, everything else as JSON, nothing as nothing.
+    pub fn to_text(&self) -> String {
+        match self {
+            Data::Null => String::new(),
+            Data::Text(text) => text.clone(),
+            Data::Bool(_) | Data::Number(_) | Data::List(_) | Data::Table(_) => self.to_json(),
+        }
+    }
+
+    /// As JSON.
+    pub fn to_json(&self) -> String {
+        let mut json = String::new();
+        self.write_json(&mut json);
+        json
+    }
+
+    fn write_json(&self, json: &mut String) {
+        match self {
+            Data::Null => json.push_str("null"),
+            Data::Bool(value) => json.push_str(if *value { "true" } else { "false" }),
+            Data::Number(number) => json.push_str(number),
+            Data::Text(text) => write_text(text, json),
+            Data::List(items) => {
+                json.push('[');
+                for (index, item) in items.iter().enumerate() {
+                    json.push_str(if index > 0 { "," } else { "" });
+                    item.write_json(json);
+                }
+                json.push(']');
+            }
+            Data::Table(entries) => {
+                json.push('{');
+                for (index, (key, value)) in entries.iter().enumerate() {
+                    json.push_str(if index > 0 { "," } else { "" });
+                    write_text(key, json);
+                    json.push(':');
+                    value.write_json(json);
+                }
+                json.push('}');
+            }
+        }
+    }
+}
+
+fn write_text(text: &str, json: &mut String) {
+    json.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => json.push_str("\\\""),
+            '\\' => json.push_str("\\\\"),
+            '\n' => json.push_str("\\n"),
+            '\r' => json.push_str("\\r"),
+            '\t' => json.push_str("\\t"),
+            c if u32::from(c) < 0x20 => json.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c => json.push(c),
+        }
+    }
+    json.push('"');
+}
