@@ -2,8 +2,8 @@
 
 use divan::{Bencher, black_box};
 use sluice_bench::{graph, lifecycle, sequence};
-use sluice_dialect::prompts::PromptRoots;
-use sluice_dialect::{Sources, load};
+use sluice_dialect::prompts::NoPrompts;
+use sluice_dialect::{Source, Sources, load};
 
 fn main() {
     divan::main();
@@ -24,8 +24,9 @@ const FILES: [&str; 3] = ["10,000 steps in a sequence", "10,000 steps in a graph
 fn check(bencher: Bencher<'_, '_>, name: &str) {
     let file = file(name);
     bencher.bench(|| {
-        let loaded = load("x.yml", black_box(file.as_bytes()), &PromptRoots::default(), &mut Sources::new());
-        assert!(loaded.definition.is_some(), "{:?}", loaded.problems.first());
+        let source = Source { path: "x.yml", bytes: black_box(file.as_bytes()) };
+        let loaded = load(&source, &mut NoPrompts, &mut Sources::new());
+        assert!(loaded.is_usable(), "{:?}", loaded.problems.first());
     });
 }
 

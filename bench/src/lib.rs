@@ -68,14 +68,15 @@ pub fn lifecycle(count: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use sluice_dialect::prompts::PromptRoots;
-    use sluice_dialect::{Sources, load};
+    use sluice_dialect::prompts::NoPrompts;
+    use sluice_dialect::{Source, Sources, load};
 
     #[test]
     fn they_are_definitions() {
         for file in [super::sequence(50), super::graph(800), super::lifecycle(50)] {
-            let loaded = load("x.yml", file.as_bytes(), &PromptRoots::default(), &mut Sources::new());
-            assert!(loaded.definition.is_some(), "{:#?}", loaded.problems.first());
+            let source = Source { path: "x.yml", bytes: file.as_bytes() };
+            let loaded = load(&source, &mut NoPrompts, &mut Sources::new());
+            assert!(loaded.is_usable(), "{:#?}", loaded.problems.first());
         }
     }
 }

@@ -31,7 +31,7 @@ impl Verdict {
 }
 
 /// What a transition asks of the artifact.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Gate {
     /// The section's title, without the `## `.
     pub title: String,
@@ -44,7 +44,7 @@ pub struct Gate {
 }
 
 /// How a verdict is looked for, and which is asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct VerdictTest {
     /// Which.
     pub wanted: Verdict,
@@ -121,8 +121,8 @@ fn headings(body: &str) -> Vec<Heading> {
             Event::Start(Tag::Heading { level: HeadingLevel::H2, .. })
                 if depth == 0 && body[range.start..].starts_with("##") =>
             {
-                let title = body[range.clone()].trim_start_matches('#').trim_end().trim_end_matches('#').trim();
-                current = Some(Heading { title: title.to_owned(), start: range.start, end: range.end });
+                let title = heading_title(&body[range.clone()]).to_owned();
+                current = Some(Heading { title, start: range.start, end: range.end });
             }
             Event::Start(Tag::BlockQuote(_) | Tag::List(_)) => depth += 1,
             Event::End(TagEnd::BlockQuote(_) | TagEnd::List(_)) => depth = depth.saturating_sub(1),
@@ -131,6 +131,16 @@ fn headings(body: &str) -> Vec<Heading> {
         }
     }
     found
+}
+
+/// The title in a heading's line. Hashes at its end belong to the heading only behind a blank: `## C#` is about C#.
+fn heading_title(line: &str) -> &str {
+    let title = line.trim_start_matches('#').trim();
+    match title.trim_end_matches('#') {
+        "" => "",
+        open if open.len() < title.len() && open.ends_with([' ', '\t']) => open.trim_end(),
+        _ => title,
+    }
 }
 
 fn has_field(content: &str, name: &str) -> bool {
@@ -185,6 +195,20 @@ The old FAILURE is gone. I say FAIL, not PASS.
         assert!(handoff.contains("## Review") && handoff.contains("### Details"));
         assert!(section(BODY, "Review").unwrap().starts_with("The old"));
         assert_eq!(section(BODY, "Plan"), None);
+    }
+
+    #[test]
+    fn closing_hashes_are_no_part_of_a_title_but_those_of_a_name_are() {
+        for (line, title) in [
+            ("## C#", "C#"),
+            ("## C# ##", "C#"),
+            ("## Plan ##", "Plan"),
+            ("## Plan\t#", "Plan"),
+            ("## F# and C#", "F# and C#"),
+        ] {
+            assert_eq!(section(&format!("{line}\ntext\n"), title), Some("text\n"), "{line}");
+        }
+        assert_eq!(section("## ##\ntext\n", ""), Some("text\n"));
     }
 
     #[test]

@@ -1,44 +1,69 @@
 //! The checker: the only maker of definitions.
 //!
 //! It reports every problem it finds, not the first, and does not report the consequences of one mistake as more
-//! mistakes. Errors mean no definition; warnings and notes come with one.
+//! mistakes. A definition comes with whatever was found, unless it has a hole: a name that leads nowhere, or a text
+//! that cannot be read.
 
 mod graph;
 pub mod lifecycle;
 pub mod recipe;
 mod texts;
 
+use crate::findings::Findings;
+use crate::lifecycle::Lifecycle;
 use crate::name::{is_identifier, is_kebab};
 use crate::problem::{Code, Problem, Severity, clip};
+use crate::recipe::Recipe;
 use crate::span::At;
-
-pub use lifecycle::lifecycle;
-pub use recipe::recipe;
 
 /// What a check gives.
 #[derive(Clone, Debug)]
 pub struct Checked<T> {
-    /// The definition, unless there is an error.
+    /// The definition, whenever it can be made: every name leads somewhere, every guard and condition was read.
+    ///
+    /// With an error it must not be started. It is there all the same, because a check may become stricter while
+    /// something that was started under it is still at work.
     pub definition: Option<T>,
     /// Everything found, in no particular order.
     pub problems: Vec<Problem>,
 }
 
-/// The findings of one check.
-#[derive(Debug, Default)]
-struct Findings {
-    problems: Vec<Problem>,
+impl<T> Checked<T> {
+    /// Whether it may be started: there is a definition, and no error.
+    pub fn is_usable(&self) -> bool {
+        self.definition.is_some() && self.problems.iter().all(|problem| problem.severity() != Severity::Error)
+    }
+}
+
+/// Checks a draft of a lifecycle.
+pub fn lifecycle(draft: lifecycle::Draft) -> Checked<Lifecycle> {
+    let mut findings = Findings::new();
+    let definition = lifecycle::check(draft, &mut findings);
+    Checked { definition, problems: findings.finish() }
+}
+
+/// Checks a draft of a recipe.
+pub fn recipe(draft: &recipe::Draft) -> Checked<Recipe> {
+    let mut findings = Findings::new();
+    let definition = recipe::check(draft, &mut findings);
+    Checked { definition, problems: findings.finish() }
+}
+
+/// Reports more than `most` of something at the first that is too many; true if so.
+fn too_many(
+    count: usize,
+    most: usize,
+    what: &str,
+    at: impl FnOnce(usize) -> crate::span::Span,
+    findings: &mut Findings,
+) -> bool {
+    if count > most {
+        findings.hole(Problem::new(Code::TooMuchStructure, at(most), format!("more than {most} {what}")));
+    }
+    count > most
 }
 
 impl Findings {
-    fn add(&mut self, problem: Problem) {
-        self.problems.push(problem);
-    }
-
-    fn any_error(&self) -> bool {
-        self.problems.iter().any(|problem| problem.severity() == Severity::Error)
-    }
-
     /// Reports a name that cannot be used; `what` it is the name of.
     fn identifier(&mut self, name: &At<String>, what: &str) {
         if !is_identifier(&name.value) {
@@ -57,6 +82,17 @@ impl Findings {
                     .help("write it in kebab-case: lower-case words and digits, joined by `-`"),
             );
         }
+    }
+}
+
+/// `a → b → c`; of a long way only both ends.
+fn arrows(names: &[&str]) -> String {
+    /// How many names are shown.
+    const SHOWN: usize = 8;
+    let join = |names: &[&str]| names.iter().map(|name| clip(name)).collect::<Vec<_>>().join(" → ");
+    match names.len() {
+        0..=SHOWN => join(names),
+        count => format!("{} → … → {}", join(&names[..SHOWN / 2]), join(&names[count - SHOWN / 2..])),
     }
 }
 

@@ -10,6 +10,7 @@
 pub mod artifact;
 pub mod check;
 pub mod expr;
+pub mod findings;
 pub mod lifecycle;
 pub mod machine;
 pub mod name;

@@ -1,7 +1,8 @@
 //! A lifecycle: the state machine that a task goes through, once it has been checked.
 //!
-//! Only [`crate::check::lifecycle`] makes one, so every name in it leads somewhere, its guards exclude each other
-//! and its exit rules leave no case open. It holds no positions: those belong to the [`draft`].
+//! Only [`crate::check::lifecycle`] makes one, so every name in it leads somewhere. If no error was found, its guards
+//! also exclude each other and its exit rules leave no case open; only then may a task be started with it. It holds no
+//! positions: those belong to the [`draft`].
 
 pub mod draft;
 
@@ -193,7 +194,7 @@ pub struct ExitRule {
 }
 
 /// What an exit rule asks of the artifact.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ArtifactTest {
     /// Nothing.
     Any,

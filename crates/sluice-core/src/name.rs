@@ -59,7 +59,7 @@ pub const LONGEST: usize = 100;
 /// Whether `text` is `kebab-case`, `snake_case` or a mix: letters, digits, `-`, `_`, starting with a letter.
 pub fn is_identifier(text: &str) -> bool {
     text.len() <= LONGEST
-        && text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && text.starts_with(|c: char| c.is_ascii_alphabetic())
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
 }
 

@@ -178,6 +178,8 @@ codes! {
     AgentStarts = "S0904", Note;
     /// A counter that goes up before the agent it counts is started.
     CountedFirst = "S0905", Note;
+    /// Conditions that are too entangled to be judged.
+    Undecided = "S0906", Note;
 }
 
 impl Code {
@@ -310,6 +312,8 @@ pub fn suggest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
 pub fn closest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     /// Longer names are not compared: the distance costs the product of the lengths.
     const LONGEST: usize = 64;
+    /// So many names are looked at. Whoever has more will find the right one in another way.
+    const MOST_COMPARED: usize = 2_000;
     if name.len() > LONGEST {
         return None;
     }
@@ -317,6 +321,7 @@ pub fn closest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
     let lower = name.to_lowercase();
     known
         .into_iter()
+        .take(MOST_COMPARED)
         .filter(|other| other.len() <= LONGEST && *other != name)
         .map(|other| (strsim::osa_distance(&lower, &other.to_lowercase()), other))
         .filter(|(distance, _)| *distance <= close_enough)
@@ -332,6 +337,19 @@ pub fn list<S: AsRef<str>>(names: &[S], joiner: &str) -> String {
         [init @ .., last] => {
             let init: Vec<String> = init.iter().map(|name| format!("`{}`", name.as_ref())).collect();
             format!("{} {joiner} `{}`", init.join(", "), last.as_ref())
+        }
+    }
+}
+
+/// The same of as many as one wants to read: `a`, `b` and 7 more.
+pub fn few<S: AsRef<str>>(names: &[S]) -> String {
+    /// More than these are counted.
+    const SHOWN: usize = 8;
+    match names.len().checked_sub(SHOWN) {
+        None | Some(0) => list(names, "and"),
+        Some(more) => {
+            let shown: Vec<String> = names[..SHOWN].iter().map(|name| format!("`{}`", name.as_ref())).collect();
+            format!("{} and {more} more", shown.join(", "))
         }
     }
 }

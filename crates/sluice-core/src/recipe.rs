@@ -1,7 +1,8 @@
 //! A recipe: the graph of steps that a run carries out, once it has been checked.
 //!
 //! Manifests, grimoires and templates all become this. Only [`crate::check::recipe`] makes one, so the needs have
-//! no cycle, every condition reads a step that comes before, and every loop has a bound.
+//! no cycle, and every loop has a bound. If no error was found, every condition also reads a step that comes before and
+//! every variable is given by then; only then may a run be started with it.
 
 pub mod draft;
 

@@ -5,6 +5,7 @@
 mod command;
 
 use std::ops::Range;
+use std::sync::Arc;
 
 pub use command::{Command, Unexpanded};
 
@@ -32,10 +33,10 @@ impl Syntax {
     }
 }
 
-/// A text with places for values.
+/// A text with places for values. A copy shares its parts: a thousand steps may use one prompt file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Template {
-    parts: Vec<Part>,
+    parts: Arc<[Part]>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,12 +77,12 @@ pub struct Reading<T> {
 impl Template {
     /// A text without variables.
     pub fn literal(text: impl Into<String>) -> Self {
-        Template { parts: vec![Part::Literal(text.into())] }
+        Template { parts: Arc::new([Part::Literal(text.into())]) }
     }
 
     /// Reads `text`.
     pub fn read(text: &str, syntax: Syntax) -> Reading<Template> {
-        let mut reading = Reading { text: Template { parts: Vec::new() }, placeholders: Vec::new(), bad: Vec::new() };
+        let (mut parts, mut placeholders, mut bad) = (Vec::new(), Vec::new(), Vec::new());
         let (mut at, mut plain) = (0, String::new());
         while let Some(found) = next_brace(text, at) {
             let token = match syntax {
@@ -101,35 +102,29 @@ impl Template {
                 }
                 Token::Variable(path, range) => {
                     plain.push_str(&text[at..range.start]);
-                    reading.text.push_literal(std::mem::take(&mut plain));
-                    reading.text.parts.push(Part::Variable(path.clone()));
+                    parts.extend(literal(std::mem::take(&mut plain)));
+                    parts.push(Part::Variable(path.clone()));
                     let end = range.end;
-                    reading.placeholders.push(Placeholder { path, at: range });
+                    placeholders.push(Placeholder { path, at: range });
                     end
                 }
-                Token::Bad(bad) => {
-                    let end = bad.at.end;
+                Token::Bad(found) => {
+                    let end = found.at.end;
                     plain.push_str(&text[at..end]);
-                    reading.bad.push(bad);
+                    bad.push(found);
                     end
                 }
             };
         }
         plain.push_str(&text[at..]);
-        reading.text.push_literal(plain);
-        reading
-    }
-
-    fn push_literal(&mut self, text: String) {
-        if !text.is_empty() {
-            self.parts.push(Part::Literal(text));
-        }
+        parts.extend(literal(plain));
+        Reading { text: Template { parts: parts.into() }, placeholders, bad }
     }
 
     /// The text with its values; the first variable without one is the error.
     pub fn fill(&self, value: &dyn Fn(&Path) -> Option<String>) -> Result<String, Path> {
         let mut filled = String::new();
-        for part in &self.parts {
+        for part in self.parts.iter() {
             match part {
                 Part::Literal(text) => filled.push_str(text),
                 Part::Variable(path) => filled.push_str(&value(path).ok_or_else(|| path.clone())?),
@@ -140,11 +135,15 @@ impl Template {
 
     /// The one variable it is, if it is nothing else.
     pub fn as_variable(&self) -> Option<&Path> {
-        match self.parts.as_slice() {
+        match &*self.parts {
             [Part::Variable(path)] => Some(path),
             _ => None,
         }
     }
+}
+
+fn literal(text: String) -> Option<Part> {
+    (!text.is_empty()).then_some(Part::Literal(text))
 }
 
 enum Token {
@@ -211,8 +210,9 @@ fn dollar(text: &str, at: usize) -> Token {
 /// Reads the path behind a `${` that ends at `from`; gives it and the offset behind its `}`.
 fn dollar_path(text: &str, from: usize) -> Result<(Path, usize), BadPlaceholder> {
     let start = from - 2;
-    let line = text[from..].find('\n').map_or(text.len(), |offset| from + offset);
-    let Some(close) = text[from..line].find('}').map(|offset| from + offset) else {
+    // Nothing that is opened again before it is closed is a path, so the search need not go further than that.
+    let end = text[from..].find(['\n', '{', '}']).map(|offset| from + offset);
+    let Some(close) = end.filter(|end| text[*end..].starts_with('}')) else {
         return Err(BadPlaceholder { at: start..from, message: "`${` without its `}`".into() });
     };
     let inner = text[from..close].trim();

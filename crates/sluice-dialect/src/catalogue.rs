@@ -6,12 +6,16 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use sluice_core::problem::{Code, Problem};
-use sluice_core::span::Span;
+use sluice_core::recipe::Dialect;
+use sluice_core::span::{FileId, Span};
 
 use crate::builtin;
-use crate::load::{Loaded, load};
-use crate::prompts::{PromptRoots, read_at_most};
-use crate::source::{MAX_FILE, Sources};
+use crate::format::Format;
+use crate::load::{Loaded, Source, load};
+use crate::prompts::{NoPrompts, PromptRoots, read_at_most};
+use crate::read::{Syntax, read};
+use crate::source::{MAX_FILE, Sources, decode};
+use crate::tree::Node;
 
 /// Folders of a repository that hold definitions.
 pub const REPOSITORY_FOLDERS: [&str; 4] =
@@ -40,21 +44,41 @@ impl fmt::Display for Origin {
     }
 }
 
-/// One definition.
+/// One definition: where it is and what it calls itself. What else is in it is looked at when it is loaded.
 #[derive(Debug)]
 pub struct Entry {
     /// Where it comes from.
     pub origin: Origin,
     /// Its file; of a built-in one only the name.
     pub path: PathBuf,
-    /// What is in it.
-    pub loaded: Loaded,
+    /// The name it gives itself, if that could be read.
+    pub own_name: Option<String>,
+    built_in: Option<&'static str>,
 }
 
 impl Entry {
     /// The name it goes by: its own, else its file's.
     pub fn name(&self) -> &str {
-        self.loaded.name.as_deref().unwrap_or_else(|| self.stem())
+        self.own_name.as_deref().unwrap_or_else(|| self.stem())
+    }
+
+    /// What is in its file, byte for byte; of a huge file only as much as shows that it is too large.
+    pub fn bytes(&self) -> std::io::Result<Vec<u8>> {
+        match self.built_in {
+            Some(text) => Ok(text.as_bytes().to_vec()),
+            None => read_at_most(&self.path, MAX_FILE as u64),
+        }
+    }
+
+    /// Loads it.
+    pub fn load(&self, sources: &mut Sources) -> Loaded {
+        match self.built_in {
+            Some(text) => {
+                let path = &self.path.display().to_string();
+                load(&Source { path, bytes: text.as_bytes() }, &mut NoPrompts, sources)
+            }
+            None => load_path(&self.path, sources),
+        }
     }
 
     fn stem(&self) -> &str {
@@ -72,18 +96,17 @@ pub struct Places {
 }
 
 /// What there is.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Catalogue {
     /// The definitions, nearest first.
     pub entries: Vec<Entry>,
-    /// Their texts.
-    pub sources: Sources,
 }
 
 impl Catalogue {
-    /// Gathers what there is at `places`.
+    /// Gathers what there is at `places`. Of each file only the name is looked for: whoever wants one definition does
+    /// not wait until all the others have been checked.
     pub fn gather(places: &Places) -> Self {
-        let mut catalogue = Catalogue { entries: Vec::new(), sources: Sources::new() };
+        let mut catalogue = Catalogue::default();
         if let Some(repository) = &places.repository {
             REPOSITORY_FOLDERS
                 .iter()
@@ -93,8 +116,7 @@ impl Catalogue {
             catalogue.add_folder(&home.join(HOME_FOLDER), Origin::Home);
         }
         for file in builtin::ALL {
-            let loaded = load(file.file, file.text.as_bytes(), &PromptRoots::default(), &mut catalogue.sources);
-            catalogue.entries.push(Entry { origin: Origin::BuiltIn, path: file.file.into(), loaded });
+            catalogue.add(Origin::BuiltIn, file.file.into(), Some(file.text));
         }
         catalogue
     }
@@ -104,10 +126,13 @@ impl Catalogue {
         let mut paths: Vec<PathBuf> = listing.filter_map(|entry| entry.ok().map(|entry| entry.path())).collect();
         paths.retain(|path| is_definition_file(path));
         paths.sort();
-        for path in paths {
-            let loaded = load_path(&path, &mut self.sources);
-            self.entries.push(Entry { origin, path, loaded });
-        }
+        paths.into_iter().for_each(|path| self.add(origin, path, None));
+    }
+
+    fn add(&mut self, origin: Origin, path: PathBuf, built_in: Option<&'static str>) {
+        let entry = Entry { origin, path, own_name: None, built_in };
+        let own_name = entry.bytes().ok().and_then(|bytes| own_name(&entry.path, &bytes));
+        self.entries.push(Entry { own_name, ..entry });
     }
 
     /// The definition called `name`: the nearest that calls itself so, else the nearest whose file is called so.
@@ -115,7 +140,7 @@ impl Catalogue {
         [Origin::Repository, Origin::Home, Origin::BuiltIn].into_iter().find_map(|origin| {
             let near = || self.entries.iter().filter(move |entry| entry.origin == origin);
             near()
-                .find(|entry| entry.loaded.name.as_deref() == Some(name))
+                .find(|entry| entry.own_name.as_deref() == Some(name))
                 .or_else(|| near().find(|entry| entry.stem() == name))
         })
     }
@@ -132,23 +157,30 @@ pub fn is_definition_file(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "yml" || extension == "yaml" || extension == "toml")
 }
 
+/// The name that a file gives itself.
+fn own_name(path: &Path, bytes: &[u8]) -> Option<String> {
+    let decoded = decode(FileId(0), bytes);
+    let text = decoded.problem.is_none().then_some(decoded.text)?;
+    let node = read(FileId(0), &text, Syntax::of(path, &text)).node?;
+    let name = match Format::recognise(&node).ok()? {
+        Format::Lifecycle | Format::Recipe(Dialect::Grimoire) => node.get("name"),
+        Format::Recipe(Dialect::Manifest) => node.get("workflow").and_then(|header| header.get("name")),
+        Format::Recipe(Dialect::Template) => node.get("template"),
+    };
+    name.and_then(Node::as_text).map(|text| text.value.clone())
+}
+
 /// Loads the definition in the file `path`. A file that cannot be read is a finding like any other.
 pub fn load_path(path: &Path, sources: &mut Sources) -> Loaded {
     let shown = path.display().to_string();
     match read_at_most(path, MAX_FILE as u64) {
-        Ok(bytes) => load(&shown, &bytes, &PromptRoots::of(path), sources),
+        Ok(bytes) => load(&Source { path: &shown, bytes: &bytes }, &mut PromptRoots::of(path), sources),
         Err(error) => {
             let file = sources.add(shown, "");
             let problem =
-                Problem::new(Code::NotText, Span::new(file, 0..0), format!("the file cannot be read: {error}"));
-            Loaded {
-                file,
-                format: None,
-                name: None,
-                description: String::new(),
-                definition: None,
-                problems: vec![problem],
-            }
+                Problem::new(Code::NotText, Span::new(file, 0..0), format!("the file cannot be read: {error}"))
+                    .help("name a file that is there, and that you may read");
+            Loaded::broken(file, problem)
         }
     }
 }

@@ -3,7 +3,7 @@
 //! [`read`] turns YAML and TOML into one [`tree`] in which everything knows its place; [`mod@format`] makes that a draft
 //! of the core, whichever of the four formats it is; [`mod@load`] goes the whole way from bytes to a checked definition;
 //! [`catalogue`] finds the definitions that can be used at a place; [`report`] prints findings for people and machines.
-//! Only [`catalogue`] and [`prompts`] open files. Everything else is given bytes and gives back values, so that it can
+//! [`pin`] keeps a definition so that it can be loaded again as it was. Only [`catalogue`] and [`prompts`] open files. Everything else is given bytes and gives back values, so that it can
 //! be tested with a text.
 
 pub mod builtin;
@@ -13,6 +13,7 @@ mod finding;
 pub mod format;
 pub mod load;
 mod locate;
+pub mod pin;
 pub mod prompts;
 pub mod read;
 pub mod report;
@@ -23,5 +24,6 @@ pub mod tree;
 mod yaml;
 
 pub use format::Format;
-pub use load::{Definition, Loaded, load};
+pub use load::{Definition, Loaded, Source, load};
+pub use pin::Pinned;
 pub use source::Sources;

@@ -1,22 +1,35 @@
 //! From the bytes of a file to a checked definition, with everything that was found on the way.
+//!
+//! It opens nothing: the bytes of prompt files are asked of a [`PromptSource`], so that a definition can be loaded
+//! again, the same, from what was stored of it.
 
 use std::path::Path;
 
-use sluice_core::check::{self, Checked};
+use sluice_core::check;
+use sluice_core::findings::Findings;
 use sluice_core::lifecycle::Lifecycle;
 use sluice_core::problem::{Code, Problem, Severity};
 use sluice_core::recipe::Recipe;
 use sluice_core::span::{FileId, Span};
 
 use crate::format::{self, Format};
-use crate::prompts::{PromptReader, PromptRoots};
+use crate::prompts::{PromptReader, PromptSource};
 use crate::read::{Syntax, read};
 use crate::shape::conform;
 use crate::source::{Sources, decode};
 use crate::tree::Node;
 
+/// A file to load.
+#[derive(Clone, Copy, Debug)]
+pub struct Source<'a> {
+    /// The path to show for it; its end says which language it is written in.
+    pub path: &'a str,
+    /// What is in it.
+    pub bytes: &'a [u8],
+}
+
 /// A definition of either kind.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Definition {
     /// A state machine for tasks.
     Lifecycle(Lifecycle),
@@ -35,82 +48,100 @@ pub struct Loaded {
     pub name: Option<String>,
     /// What it says it is for.
     pub description: String,
-    /// The definition, unless there is an error.
+    /// The definition, whenever one can be made. With an error it must not be started; see [`Loaded::is_usable`].
     pub definition: Option<Definition>,
+    /// The prompt files that were read, as written, each once.
+    pub prompts: Vec<(String, Vec<u8>)>,
     /// Everything found.
     pub problems: Vec<Problem>,
 }
 
 impl Loaded {
+    /// A file of which only this can be said.
+    pub(crate) fn broken(file: FileId, problem: Problem) -> Self {
+        Loaded { problems: vec![problem], ..Loaded::nothing(file) }
+    }
+
+    fn nothing(file: FileId) -> Self {
+        Loaded {
+            file,
+            format: None,
+            name: None,
+            description: String::new(),
+            definition: None,
+            prompts: Vec::new(),
+            problems: Vec::new(),
+        }
+    }
+
+    /// Whether tasks and runs may be started with it: there is a definition, and no error.
+    pub fn is_usable(&self) -> bool {
+        self.definition.is_some() && self.count(Severity::Error) == 0
+    }
+
     /// How many findings of a severity there are.
     pub fn count(&self, severity: Severity) -> usize {
         self.problems.iter().filter(|problem| problem.severity() == severity).count()
     }
 }
 
-/// Loads the definition in `bytes`, which is shown as `path`; its prompt files lie below `roots`.
-pub fn load(path: &str, bytes: &[u8], roots: &PromptRoots, sources: &mut Sources) -> Loaded {
+/// Loads the definition in `source`; its prompt files are those of `prompts`.
+pub fn load(source: &Source<'_>, prompts: &mut dyn PromptSource, sources: &mut Sources) -> Loaded {
     let next = FileId(u32::try_from(sources.len()).unwrap_or(u32::MAX));
-    let decoded = decode(next, bytes);
-    let file = sources.add(path, decoded.text);
-    let mut loaded =
-        Loaded { file, format: None, name: None, description: String::new(), definition: None, problems: Vec::new() };
+    let decoded = decode(next, source.bytes);
+    let file = sources.add(source.path, decoded.text);
     if let Some(problem) = decoded.problem {
-        loaded.problems.push(problem);
-        return loaded;
+        return Loaded::broken(file, problem);
     }
-    let syntax = Syntax::of(Path::new(path), sources.text(file));
+    let syntax = Syntax::of(Path::new(source.path), sources.text(file));
     let reading = read(file, sources.text(file), syntax);
-    loaded.problems.extend(reading.problems);
+    let mut findings = Findings::new();
+    reading.problems.into_iter().for_each(|problem| findings.hole(problem));
+    let mut loaded = Loaded::nothing(file);
     match reading.node {
-        Some(node) => lower(&node, roots, sources, &mut loaded),
-        None if loaded.problems.is_empty() => {
-            let span = Span::new(file, 0..0);
-            loaded.problems.push(
-                Problem::new(Code::UnknownFormat, span, "the file is empty")
-                    .help("see `sluice workflow list` for examples"),
-            );
-        }
+        Some(node) => lower(&node, prompts, sources, &mut loaded, &mut findings),
+        None if findings.count() == 0 => findings.hole(
+            Problem::new(Code::UnknownFormat, Span::new(file, 0..0), "the file is empty")
+                .help("see `sluice workflow list` for examples"),
+        ),
         None => {}
     }
+    loaded.problems = findings.finish();
     loaded
 }
 
 /// Compares the tree with its format's shape, and checks what it says, as far as it says anything.
-fn lower(node: &Node, roots: &PromptRoots, sources: &mut Sources, loaded: &mut Loaded) {
+fn lower(
+    node: &Node,
+    prompts: &mut dyn PromptSource,
+    sources: &mut Sources,
+    loaded: &mut Loaded,
+    findings: &mut Findings,
+) {
     let format = match Format::recognise(node) {
         Ok(format) => format,
-        Err(problem) => return loaded.problems.push(*problem),
+        Err(problem) => return findings.hole(*problem),
     };
     loaded.format = Some(format);
-    conform(node, format.shape(), &mut loaded.problems);
-    let problems = &mut loaded.problems;
-    let (name, description, checked) = match format {
+    conform(node, format.shape(), findings);
+    match format {
         Format::Lifecycle => {
-            let draft = format::lifecycle::lower(node, problems);
-            let name = draft.name.clone();
-            // Without states every name leads nowhere, which says nothing new.
-            let checked = if draft.states.is_empty() { nothing() } else { check::lifecycle(draft) };
+            let draft = format::lifecycle::lower(node, findings);
+            loaded.name = draft.name.as_ref().map(|name| name.value.clone());
             let description = node.get("description").and_then(Node::as_text).map(|text| text.value.clone());
-            (name, description.unwrap_or_default(), wrap(checked, Definition::Lifecycle))
+            loaded.description = description.unwrap_or_default();
+            // Without states every name leads nowhere, which says nothing new.
+            if !draft.states.is_empty() {
+                loaded.definition = check::lifecycle::check(draft, findings).map(Definition::Lifecycle);
+            }
         }
         Format::Recipe(dialect) => {
-            let mut prompts = PromptReader::new(roots, sources);
-            let draft = format::lower_recipe(node, dialect, &mut prompts, problems);
-            (draft.name.clone(), draft.description.clone(), wrap(check::recipe(&draft), Definition::Recipe))
+            let mut reader = PromptReader::new(prompts, sources);
+            let draft = format::lower_recipe(node, dialect, &mut reader, findings);
+            loaded.prompts = reader.finish();
+            loaded.name = draft.name.as_ref().map(|name| name.value.clone());
+            loaded.description.clone_from(&draft.description);
+            loaded.definition = check::recipe::check(&draft, findings).map(Definition::Recipe);
         }
-    };
-    loaded.name = name.map(|name| name.value);
-    loaded.description = description;
-    loaded.problems.extend(checked.problems);
-    let broken = loaded.count(Severity::Error) > 0;
-    loaded.definition = checked.definition.filter(|_| !broken);
-}
-
-fn nothing<T>() -> Checked<T> {
-    Checked { definition: None, problems: Vec::new() }
-}
-
-fn wrap<T>(checked: Checked<T>, kind: fn(T) -> Definition) -> Checked<Definition> {
-    Checked { definition: checked.definition.map(kind), problems: checked.problems }
+    }
 }

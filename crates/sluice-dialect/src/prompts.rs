@@ -1,23 +1,61 @@
 //! Prompt files: found below their root, never outside it, and read with the same care as definitions.
+//!
+//! [`PromptSource`] says where their bytes come from: [`PromptRoots`] opens files, a pinned definition has its own.
 
+use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
 use sluice_core::recipe::draft::PromptFile;
-use sluice_core::span::{Run, Span, Text};
+use sluice_core::span::{FileId, Run, Span, Text};
 
-use crate::source::Sources;
+use crate::source::{Sources, decode};
 
 /// The largest prompt file, in bytes.
-const MOST_BYTES: u64 = 1 << 20;
+const MOST_BYTES: usize = 1 << 20;
+/// The most bytes of all prompt files of one definition together.
+pub const MOST_BYTES_TOGETHER: usize = 16 << 20;
+
+/// What there is where a prompt file should be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// A file.
+    File {
+        /// The path to show for it.
+        shown: String,
+        /// What is in it, or at least the first [`PromptSource::most`] bytes and one more.
+        bytes: Vec<u8>,
+    },
+    /// Nothing that can be read, for this reason.
+    Missing(String),
+    /// A way out of the root, for this reason.
+    Outside(String),
+}
+
+/// Where prompt files come from.
+pub trait PromptSource {
+    /// The file that a definition calls `written`. Asked once for each.
+    fn find(&mut self, written: &str) -> Found;
+}
+
+/// There are no prompt files at all.
+#[derive(Clone, Copy, Debug)]
+pub struct NoPrompts;
+
+impl PromptSource for NoPrompts {
+    fn find(&mut self, _: &str) -> Found {
+        Found::Missing("this definition has no prompts' root".into())
+    }
+}
 
 /// The folders that a definition's prompt files are looked for in, in this order.
 #[derive(Clone, Debug, Default)]
 pub struct PromptRoots(pub Vec<PathBuf>);
 
 impl PromptRoots {
-    /// The roots of the definition at `path`: a folder `prompts` beside the definition's folder, then what holds
-    /// that folder (so that `DIR/workflows/x.toml` finds `DIR/do/plan.md`), then the definition's own folder.
+    /// The roots of the definition at `path`. In a collection (`DIR/workflows/x.toml`) they are `DIR/prompts` and then
+    /// `DIR` itself, so that it finds `DIR/do/plan.md`; elsewhere `prompts` beside the definition, then its own folder.
     pub fn of(path: &Path) -> Self {
         let here = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let in_collection =
@@ -31,30 +69,45 @@ impl PromptRoots {
         }
     }
 
-    fn find(&self, written: &str) -> Result<PathBuf, PromptFile> {
+    /// The real path of a file below a root, and the path to show for it. The real one is the one to open: a link
+    /// that is turned round after the look must not lead out.
+    fn locate(&self, written: &str) -> Result<(PathBuf, PathBuf), Found> {
         let path = Path::new(written);
         if written.is_empty() || written.contains('\0') {
-            return Err(PromptFile::Missing("that is not a path".into()));
+            return Err(Found::Missing("that is not a path".into()));
         }
         for part in path.components() {
             match part {
                 Component::Normal(_) | Component::CurDir => {}
-                Component::ParentDir => return Err(PromptFile::Outside("it contains `..`".into())),
-                Component::RootDir | Component::Prefix(_) => return Err(PromptFile::Outside("it is absolute".into())),
+                Component::ParentDir => return Err(Found::Outside("it contains `..`".into())),
+                Component::RootDir | Component::Prefix(_) => return Err(Found::Outside("it is absolute".into())),
             }
         }
         for root in &self.0 {
             let candidate = root.join(path);
             let (Ok(real), Ok(real_root)) = (candidate.canonicalize(), root.canonicalize()) else { continue };
             return match real.starts_with(&real_root) {
-                true => Ok(candidate),
-                false => Err(PromptFile::Outside("a link leads out of it".into())),
+                true => Ok((real, candidate)),
+                false => Err(Found::Outside("a link leads out of it".into())),
             };
         }
-        Err(PromptFile::Missing(match self.0.first() {
-            Some(_) => format!("it is not in {}", shown(&self.0)),
-            None => "this definition has no prompts' root".into(),
-        }))
+        Err(match self.0.first() {
+            Some(_) => Found::Missing(format!("it is not in {}", shown(&self.0))),
+            None => NoPrompts.find(written),
+        })
+    }
+}
+
+impl PromptSource for PromptRoots {
+    fn find(&mut self, written: &str) -> Found {
+        let (real, candidate) = match self.locate(written) {
+            Ok(found) => found,
+            Err(found) => return found,
+        };
+        match read_at_most(&real, MOST_BYTES as u64) {
+            Ok(bytes) => Found::File { shown: candidate.display().to_string(), bytes },
+            Err(error) => Found::Missing(error.to_string()),
+        }
     }
 }
 
@@ -65,50 +118,61 @@ fn shown(roots: &[PathBuf]) -> String {
 
 /// Reads the prompt files of one definition, and keeps their texts for reports.
 pub struct PromptReader<'a> {
-    roots: &'a PromptRoots,
+    from: &'a mut dyn PromptSource,
     sources: &'a mut Sources,
     /// What was read already: several steps may share a file.
-    known: Vec<(String, PromptFile)>,
+    known: BTreeMap<String, PromptFile>,
+    read: Vec<(String, Vec<u8>)>,
+    bytes: usize,
 }
 
 impl<'a> PromptReader<'a> {
-    /// A reader below `roots` that adds what it reads to `sources`.
-    pub fn new(roots: &'a PromptRoots, sources: &'a mut Sources) -> Self {
-        PromptReader { roots, sources, known: Vec::new() }
+    /// A reader of the files in `from` that adds what it reads to `sources`.
+    pub fn new(from: &'a mut dyn PromptSource, sources: &'a mut Sources) -> Self {
+        PromptReader { from, sources, known: BTreeMap::new(), read: Vec::new(), bytes: 0 }
     }
 
     /// What stands in the file `written`.
     pub fn read(&mut self, written: &str) -> PromptFile {
-        if let Some((_, found)) = self.known.iter().find(|(path, _)| path == written) {
+        if let Some(found) = self.known.get(written) {
             return found.clone();
         }
-        let found = self.read_new(written);
-        self.known.push((written.to_owned(), found.clone()));
+        let found = match self.from.find(written) {
+            Found::File { shown, bytes } => self.file(written, shown, bytes),
+            Found::Missing(reason) => PromptFile::Missing(reason),
+            Found::Outside(reason) => PromptFile::Outside(reason),
+        };
+        self.known.insert(written.to_owned(), found.clone());
         found
     }
 
-    fn read_new(&mut self, written: &str) -> PromptFile {
-        let path = match self.roots.find(written) {
-            Ok(path) => path,
-            Err(found) => return found,
-        };
-        let bytes = match read_at_most(&path, MOST_BYTES) {
-            Ok(bytes) if bytes.len() as u64 > MOST_BYTES => {
-                return PromptFile::Missing(format!("it is larger than {} KiB", MOST_BYTES >> 10));
-            }
-            Ok(bytes) => bytes,
-            Err(error) => return PromptFile::Missing(error.to_string()),
-        };
-        let Ok(value) = String::from_utf8(bytes) else {
-            return PromptFile::Missing("it is not UTF-8 text".into());
-        };
+    /// The files that could be read, each once, in the order of the definition.
+    pub fn finish(self) -> Vec<(String, Vec<u8>)> {
+        self.read
+    }
+
+    fn file(&mut self, written: &str, shown: String, bytes: Vec<u8>) -> PromptFile {
+        if bytes.len() > MOST_BYTES {
+            return PromptFile::Missing(format!("it is larger than {} KiB", MOST_BYTES >> 10));
+        }
+        if self.bytes + bytes.len() > MOST_BYTES_TOGETHER {
+            let most = MOST_BYTES_TOGETHER >> 20;
+            return PromptFile::Missing(format!("with it, the prompt files have more than {most} MiB together"));
+        }
+        let decoded = decode(FileId(0), &bytes);
+        if let Some(problem) = decoded.problem {
+            return PromptFile::Missing(problem.message);
+        }
+        self.bytes += bytes.len();
+        self.read.push((written.to_owned(), bytes));
+        let value = decoded.text;
         let len = u32::try_from(value.len()).unwrap_or(u32::MAX);
-        let file = self.sources.add(path.display().to_string(), value.clone());
-        PromptFile::Read(Text {
+        let file = self.sources.add(shown, value.clone());
+        PromptFile::Read(Arc::new(Text {
             span: Span::new(file, 0..value.len()),
             runs: vec![Run { text: 0, file: 0, len }],
             value,
-        })
+        }))
     }
 }
 
@@ -120,4 +184,47 @@ pub fn read_at_most(path: &Path, most: u64) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     std::fs::File::open(path)?.take(most + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As many files as one wants, each of these bytes.
+    struct Always(Vec<u8>);
+
+    impl PromptSource for Always {
+        fn find(&mut self, written: &str) -> Found {
+            Found::File { shown: written.into(), bytes: self.0.clone() }
+        }
+    }
+
+    fn read(bytes: &[u8]) -> Result<String, String> {
+        let (mut from, mut sources) = (Always(bytes.to_vec()), Sources::new());
+        match PromptReader::new(&mut from, &mut sources).read("a.md") {
+            PromptFile::Read(text) => Ok(text.value.clone()),
+            PromptFile::Missing(reason) | PromptFile::Outside(reason) => Err(reason),
+        }
+    }
+
+    #[test]
+    fn files_are_decoded_as_definitions_are() {
+        assert_eq!(read("\u{FEFF}do it".as_bytes()), Ok("do it".into()));
+        assert_eq!(read(b"do\0it"), Err("there is a NUL byte in the file".into()));
+        assert_eq!(read(b"do \xFF it"), Err("the byte 0xFF is not UTF-8 here".into()));
+        assert_eq!(read(&vec![b'a'; MOST_BYTES + 1]), Err("it is larger than 1024 KiB".into()));
+    }
+
+    #[test]
+    fn all_files_together_have_a_limit_and_each_counts_once() {
+        let (mut from, mut sources) = (Always(vec![b'a'; MOST_BYTES]), Sources::new());
+        let mut reader = PromptReader::new(&mut from, &mut sources);
+        for turn in 0..3 {
+            for file in 0..17 {
+                let found = reader.read(&format!("{file}.md"));
+                assert_eq!(matches!(found, PromptFile::Read(_)), file < 16, "{file} in turn {turn}");
+            }
+        }
+        assert_eq!(reader.finish().len(), 16);
+    }
 }

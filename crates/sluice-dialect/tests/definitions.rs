@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use sluice_core::problem::Severity;
 use sluice_dialect::builtin;
 use sluice_dialect::catalogue::load_path;
-use sluice_dialect::prompts::PromptRoots;
-use sluice_dialect::{Definition, Loaded, Sources, load};
+use sluice_dialect::prompts::NoPrompts;
+use sluice_dialect::{Definition, Loaded, Source, Sources, load};
 
 fn seed(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/seeds").join(name)
@@ -19,7 +19,7 @@ fn codes(loaded: &Loaded) -> Vec<&'static str> {
 }
 
 fn text(name: &str, text: &str) -> Loaded {
-    load(name, text.as_bytes(), &PromptRoots::default(), &mut Sources::new())
+    load(&Source { path: name, bytes: text.as_bytes() }, &mut NoPrompts, &mut Sources::new())
 }
 
 #[test]
@@ -49,7 +49,7 @@ fn the_documents_own_files_load_as_they_stand() {
     for (name, expected) in cases {
         let loaded = load_path(&seed(name), &mut Sources::new());
         assert_eq!(codes(&loaded), expected, "{name}: {:#?}", loaded.problems);
-        assert!(loaded.definition.is_some(), "{name}");
+        assert!(loaded.is_usable(), "{name}");
     }
 }
 

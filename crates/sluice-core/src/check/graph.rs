@@ -103,6 +103,31 @@ pub(super) fn shortest(edges: &Edges, from: usize, to: usize, allowed: impl Fn(u
     None
 }
 
+/// The shortest way from `node` back to itself through nodes that `allowed` admits; without `node` at its beginning.
+pub(super) fn round(edges: &Edges, node: usize, allowed: impl Fn(usize) -> bool) -> Option<Vec<usize>> {
+    let mut parent = vec![usize::MAX; edges.len()];
+    let mut open = VecDeque::from([node]);
+    while let Some(at) = open.pop_front() {
+        for &next in edges[at].iter().filter(|next| allowed(**next)) {
+            if next == node {
+                let mut way = vec![node];
+                let mut back = at;
+                while back != node {
+                    way.push(back);
+                    back = parent[back];
+                }
+                way.reverse();
+                return Some(way);
+            }
+            if parent[next] == usize::MAX {
+                parent[next] = at;
+                open.push_back(next);
+            }
+        }
+    }
+    None
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -121,5 +146,8 @@ mod tests {
         assert!(components(&edges).iter().all(|component| *component == 0));
         assert_eq!(shortest(&edges, 0, 3, |_| true), Some(vec![0, 1, 2, 3]));
         assert!(reachable(&edges, [5]).iter().all(|seen| *seen));
+        assert_eq!(round(&edges, 7, |_| true).map(|way| (way.len(), way[0], way[199_999])), Some((200_000, 8, 7)));
+        assert_eq!(round(&vec![vec![0]], 0, |_| true), Some(vec![0]));
+        assert_eq!(round(&vec![vec![1], vec![]], 0, |_| true), None);
     }
 }

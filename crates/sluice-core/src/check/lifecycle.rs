@@ -10,20 +10,27 @@ mod shape;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::texts;
-use super::{Checked, Findings};
+use super::{texts, too_many};
 use crate::artifact::{Gate, VerdictTest};
 use crate::expr::{Expr, Value};
-use crate::lifecycle::draft::{self, Draft};
+use crate::findings::Findings;
+use crate::lifecycle::draft;
+pub use crate::lifecycle::draft::Draft;
 use crate::lifecycle::{
     COUNTERS, CREATABLE, ExitMonitoring, FieldValue, Hook, Lifecycle, Spawn, State, StateId, Transition, VARIABLES,
 };
 use crate::name::{DefinitionName, FieldName, PromptName, StateName, is_identifier};
-use crate::problem::{Code, Problem, clip, suggest};
+use crate::problem::{Code, Problem, clip};
 use crate::span::{At, Text};
 use crate::text::Syntax;
 use shape::Ways;
 
+/// The most states of one lifecycle.
+pub const MOST_STATES: usize = 2_000;
+/// The most transitions of one lifecycle.
+pub const MOST_TRANSITIONS: usize = 20_000;
+/// The most exit rules of one lifecycle.
+pub const MOST_RULES: usize = 5_000;
 /// Seconds between two looks at a session, unless the file says otherwise.
 const POLL_INTERVAL: u32 = 30;
 /// Fields that a hook may not set: they are the engine's own record.
@@ -42,24 +49,32 @@ const RESERVED_FIELDS: [&str; 12] = [
     "updated_at",
 ];
 
-/// Checks `draft`.
-pub fn lifecycle(mut draft: Draft) -> Checked<Lifecycle> {
-    let mut findings = Findings::default();
-    draft.transitions.iter_mut().for_each(|transition| count_before_spawning(transition, &mut findings));
+/// Checks `draft`, and adds what it finds to `findings`. Gives the definition, unless it has a hole.
+pub fn check(mut draft: Draft, findings: &mut Findings) -> Option<Lifecycle> {
+    let errors = findings.errors();
+    if is_too_large(&draft, findings) {
+        return None;
+    }
+    draft.transitions.iter_mut().for_each(|transition| count_before_spawning(transition, findings));
     let draft = &draft;
     let names = Names::of(draft);
-    let definition = resolve(draft, &names, &mut findings);
+    let definition = resolve(draft, &names, findings);
     let ways = Ways::of(draft, &definition, &names);
-    guards::check(draft, &definition, &ways, &mut findings);
-    shape::check(draft, &definition, &ways, &mut findings);
-    let definition = definition.finish();
-    match definition {
-        Some(definition) if !findings.any_error() => {
-            behaviour::check(draft, &definition, &mut findings);
-            Checked { definition: Some(definition), problems: findings.problems }
-        }
-        _ => Checked { definition: None, problems: findings.problems },
+    guards::check(draft, &definition, &ways, findings);
+    let reached = shape::check(draft, &definition, &ways, findings);
+    let definition = definition.finish()?;
+    if findings.errors() == errors {
+        behaviour::check(draft, &definition, &reached, findings);
     }
+    (!findings.has_hole()).then_some(definition)
+}
+
+fn is_too_large(draft: &Draft, findings: &mut Findings) -> bool {
+    let states = too_many(draft.states.len(), MOST_STATES, "states", |at| draft.states[at].name.span, findings);
+    let transitions =
+        too_many(draft.transitions.len(), MOST_TRANSITIONS, "transitions", |at| draft.transitions[at].span, findings);
+    let rules = too_many(draft.rules.len(), MOST_RULES, "exit rules", |at| draft.rules[at].status.span, findings);
+    states || transitions || rules
 }
 
 /// Puts `increment_review_round` before the agent it counts, so that the agent's prompt and window say its own round.
@@ -94,7 +109,9 @@ impl<'a> Names<'a> {
                 draft::Hook::SpawnAgent(spawn) | draft::Hook::SpawnReviewer(spawn) => {
                     fields.extend(spawn.increment.iter().map(|field| field.value.as_str()));
                 }
-                draft::Hook::SetField(field, FieldValue::Number(_)) => drop(fields.insert(&field.value)),
+                draft::Hook::SetField(field, At { value: FieldValue::Number(_), .. }) => {
+                    fields.insert(&field.value);
+                }
                 _ => {}
             }
         }
@@ -104,9 +121,9 @@ impl<'a> Names<'a> {
     fn state(&self, name: &At<String>, code: Code, what: &str, findings: &mut Findings) -> Option<StateId> {
         let found = self.states.get(name.value.as_str()).copied();
         if found.is_none() {
-            findings.add(
+            findings.hole(
                 Problem::new(code, name.span, format!("{what} `{}`, which is not a state", clip(&name.value)))
-                    .maybe_help(suggest(&name.value, self.states.keys().copied())),
+                    .maybe_help(findings.suggest(&name.value, self.states.keys().copied())),
             );
         }
         found
@@ -114,9 +131,9 @@ impl<'a> Names<'a> {
 
     fn prompt(&self, name: &At<String>, code: Code, what: &str, findings: &mut Findings) -> PromptName {
         if !self.prompts.contains(name.value.as_str()) {
-            findings.add(
+            findings.hole(
                 Problem::new(code, name.span, format!("{what} `{}`, which is not a prompt", clip(&name.value)))
-                    .maybe_help(suggest(&name.value, self.prompts.iter().copied())),
+                    .maybe_help(findings.suggest(&name.value, self.prompts.iter().copied())),
             );
         }
         PromptName::new(name.value.as_str())
@@ -139,7 +156,7 @@ impl<'a> Names<'a> {
                 let message = format!("this guard reads `{}`, which no task has", compare.path);
                 findings.add(
                     Problem::new(Code::UnknownField, text.span, message)
-                        .maybe_help(suggest(compare.path.head(), self.fields.iter().copied()))
+                        .maybe_help(findings.suggest(compare.path.head(), self.fields.iter().copied()))
                         .note("fields are `review_round`, `crash_count`, and those that an `increment` or `set_field` makes"),
                 );
             } else {
@@ -240,7 +257,7 @@ fn resolve_gate(gate: &draft::Gate, findings: &mut Findings) -> Gate {
     let title = gate.section.value.strip_prefix("## ").map(str::trim).filter(|title| !title.is_empty());
     if title.is_none() {
         let shown = clip(&gate.section.value);
-        findings.add(
+        findings.hole(
             Problem::new(Code::BadName, gate.section.span, format!("`{shown}` is not the heading of a section"))
                 .help("a section is a second-level heading of TASK.md: `## Handoff`"),
         );
@@ -280,7 +297,15 @@ fn resolve_hook(hook: &At<draft::Hook>, names: &Names<'_>, findings: &mut Findin
         })),
         draft::Hook::SetField(field, value) => {
             settable(field, findings);
-            Hook::SetField { field: FieldName::new(field.value.as_str()), value: value.clone() }
+            if matches!(value.value, FieldValue::Text(_)) && names.fields.contains(field.value.as_str()) {
+                let message = format!("`{}` is a number, and here it is set to text", field.value);
+                findings.add(
+                    Problem::new(Code::WrongType, value.span, message)
+                        .note("guards compare it with numbers, and hooks count it up")
+                        .help("set it to a whole number, without quotes"),
+                );
+            }
+            Hook::SetField { field: FieldName::new(field.value.as_str()), value: value.value.clone() }
         }
     }
 }
@@ -325,7 +350,7 @@ fn known_variable(found: &crate::text::Placeholder, span: crate::span::Span, syn
     let shown = syntax.wrap(&found.path);
     findings.add(
         Problem::new(Code::UnknownVariable, span, format!("`{}` is not a variable of a task", clip(&shown)))
-            .maybe_help(suggest(found.path.head(), VARIABLES))
+            .maybe_help(findings.suggest(found.path.head(), VARIABLES))
             .note(literal),
     );
 }

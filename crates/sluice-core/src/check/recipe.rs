@@ -5,28 +5,34 @@ mod cost;
 mod order;
 mod scope;
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::time::Duration;
 
-use super::{Checked, Findings, texts};
-use crate::expr::decide::{Domain, witness};
+use super::{texts, too_many};
+use crate::expr::decide::{Decider, Domain, TooComplex};
 use crate::expr::{Expr, Op, Value};
+use crate::findings::Findings;
 use crate::lifecycle::Permissions;
 use crate::name::{DefinitionName, InputName, Role, StepName, VariableName};
-use crate::problem::{Code, Problem, clip, closest, suggest};
-use crate::recipe::draft::{self, Draft};
+use crate::problem::{Code, Problem, clip, closest};
+use crate::recipe::draft;
+pub use crate::recipe::draft::Draft;
 use crate::recipe::{
     Data, Dialect, Input, InputKind, Items, Join, LoopBack, OnExhausted, Prompt, Recipe, Repeat, Retry, RunHook, Step,
     StepId, TaskWork, Trigger, Work,
 };
-use crate::span::{At, Text};
-use crate::text::{Command, Syntax, Template};
+use crate::span::{At, FileId, Span, Text};
+use crate::text::{Command, Reading, Syntax, Template};
 use order::Order;
 use scope::{Place, Scope};
 
 /// How long a failed attempt waits before the next, unless the file says otherwise.
 const BACKOFF: Duration = Duration::from_secs(1);
 /// The most steps of one recipe.
-const MOST_STEPS: usize = 10_000;
+pub const MOST_STEPS: usize = 10_000;
+/// The most declared inputs of one recipe.
+pub const MOST_INPUTS: usize = 1_000;
 /// The events that a trigger can wait for.
 pub const EVENTS: [&str; 32] = [
     "task.created",
@@ -84,34 +90,34 @@ impl Words {
     }
 }
 
-/// Checks `draft`.
-pub fn recipe(draft: &Draft) -> Checked<Recipe> {
-    let mut findings = Findings::default();
-    if draft.steps.len() > MOST_STEPS {
-        let message = format!("more than {MOST_STEPS} steps");
-        findings.add(Problem::new(Code::TooMuchStructure, draft.steps[MOST_STEPS].name.span, message));
-        return Checked { definition: None, problems: findings.problems };
+/// Checks `draft`, and adds what it finds to `findings`. Gives the definition, unless it has a hole.
+pub fn check(draft: &Draft, findings: &mut Findings) -> Option<Recipe> {
+    let errors = findings.errors();
+    let inputs = draft.inputs.as_deref().unwrap_or_default();
+    let steps = too_many(draft.steps.len(), MOST_STEPS, "steps", |at| draft.steps[at].name.span, findings);
+    if too_many(inputs.len(), MOST_INPUTS, "inputs", |at| inputs[at].name.span, findings) || steps {
+        return None;
     }
     let words = Words::of(draft.dialect);
-    let inputs = draft.inputs.as_ref().map(|inputs| check_inputs(inputs, &mut findings));
-    let order = Order::of(draft, words.needs, &mut findings);
-    let mut checker = Checker { draft, words, scope: Scope::of(draft, &order), order: &order, findings };
-    let definition = checker.definition(inputs);
-    let mut findings = checker.findings;
-    match definition.filter(|_| !findings.any_error()) {
-        Some(definition) => {
-            unreachable(draft, &definition, &mut findings);
-            cost::check(draft, &definition, &order, &mut findings);
-            Checked { definition: Some(definition), problems: findings.problems }
-        }
-        None => Checked { definition: None, problems: findings.problems },
+    let inputs = draft.inputs.as_ref().map(|inputs| check_inputs(inputs, findings));
+    let order = Order::of(draft, words.needs, findings);
+    let scope = Scope::of(draft, &order);
+    let files = BTreeMap::new();
+    let definition = Checker { draft, words, scope, order: &order, files, findings }.definition(inputs);
+    let definition = definition?;
+    if findings.errors() == errors {
+        unreachable(draft, &definition, findings);
+        cost::check(draft, &definition, &order, findings);
     }
+    (!findings.has_hole()).then_some(definition)
 }
 
 fn check_inputs(inputs: &[draft::Input], findings: &mut Findings) -> Vec<Input> {
-    for (index, input) in inputs.iter().enumerate() {
+    let mut known: BTreeMap<&str, &draft::Input> = BTreeMap::new();
+    for input in inputs {
         findings.identifier(&input.name, "an input");
-        if let Some(first) = inputs[..index].iter().find(|other| other.name.value == input.name.value) {
+        let first = *known.entry(&input.name.value).or_insert(input);
+        if !std::ptr::eq(first, input) {
             let message = format!("two inputs are called `{}`", clip(&input.name.value));
             findings.add(
                 Problem::new(Code::DuplicateName, input.name.span, message).other(first.name.span, "the first one"),
@@ -150,7 +156,9 @@ struct Checker<'a> {
     words: Words,
     scope: Scope<'a>,
     order: &'a Order,
-    findings: Findings,
+    /// The prompt files that were read already: a thousand steps may share one.
+    files: BTreeMap<FileId, Reading<Template>>,
+    findings: &'a mut Findings,
 }
 
 impl Checker<'_> {
@@ -189,7 +197,7 @@ impl Checker<'_> {
             self.findings.add(Problem::new(Code::UnknownEvent, event.span, message).maybe_help(help));
         }
         let filter = match &trigger.filter {
-            Some(text) => Some(texts::expression(text, Code::BadCondition, "condition", &mut self.findings)?),
+            Some(text) => Some(texts::expression(text, Code::BadCondition, "condition", self.findings)?),
             None => None,
         };
         Some(Trigger::Event { event: event.value.clone(), filter })
@@ -198,9 +206,9 @@ impl Checker<'_> {
     fn step(&mut self, index: usize) -> Option<Step> {
         let draft = self.draft;
         let step = &draft.steps[index];
-        self.findings.identifier(&step.name, "a step");
+        self.variable_name(&step.name, "a step");
         if let Some(output) = &step.output {
-            self.output_name(output);
+            self.variable_name(output, "an output");
         }
         if let Some(role) = &step.role {
             self.findings.identifier(role, "a role");
@@ -231,23 +239,22 @@ impl Checker<'_> {
         })
     }
 
-    /// Names that a variable cannot have, because they mean something else in every text.
-    fn output_name(&mut self, output: &At<String>) {
-        if scope::RESERVED.contains(&output.value.as_str()) {
-            let message = format!("`{}` cannot be the name of an output: it is a variable of its own", output.value);
-            self.findings.add(Problem::new(Code::BadName, output.span, message).help("choose another name"));
+    /// Names that conditions and texts can read; some of them mean something else in every text.
+    fn variable_name(&mut self, name: &At<String>, what: &str) {
+        if scope::RESERVED.contains(&name.value.as_str()) {
+            let message = format!("`{}` cannot be the name of {what}: it is a variable of its own", name.value);
+            self.findings.add(Problem::new(Code::BadName, name.span, message).help("choose another name"));
         } else {
-            self.findings.identifier(output, "an output");
+            self.findings.identifier(name, what);
         }
     }
 
     fn condition(&mut self, text: &Text, index: usize) -> Option<Expr> {
-        let expr = texts::expression(text, Code::BadCondition, "condition", &mut self.findings)?;
-        let before = self.findings.problems.len();
+        let expr = texts::expression(text, Code::BadCondition, "condition", self.findings)?;
         for compare in expr.comparisons() {
-            self.scope.compared(compare, text.span, index, &mut self.findings);
+            self.scope.compared(compare, text.span, index, self.findings);
         }
-        (self.findings.problems.len() == before).then_some(expr)
+        Some(expr)
     }
 
     /// An explicit loop, or the one that a manifest's `max_retries` on a failed review means.
@@ -266,19 +273,14 @@ impl Checker<'_> {
         let target = &written.to;
         let name = clip(&target.value);
         let Some(to) = self.scope.step(&target.value) else {
-            self.findings.add(
-                Problem::new(
-                    Code::UnknownStep,
-                    target.span,
-                    format!("the loop leads to `{name}`, which is not a step"),
-                )
-                .maybe_help(suggest(&target.value, self.scope.step_names())),
-            );
+            let help = self.findings.suggest(&target.value, self.scope.step_names());
+            let message = format!("the loop leads to `{name}`, which is not a step");
+            self.findings.hole(Problem::new(Code::UnknownStep, target.span, message).maybe_help(help));
             return None;
         };
         if !self.order.is_upstream(to, index) {
             let own = clip(&step.name.value);
-            self.findings.add(
+            self.findings.hole(
                 Problem::new(
                     Code::BadLoop,
                     target.span,
@@ -289,7 +291,7 @@ impl Checker<'_> {
             return None;
         }
         let Some(max) = written.max else {
-            self.findings.add(
+            self.findings.hole(
                 Problem::new(Code::UnboundedLoop, target.span, format!("this loop to `{name}` has no bound"))
                     .help("add `max_retries`, the number of times it may go back"),
             );
@@ -342,7 +344,7 @@ impl Checker<'_> {
             draft::Prompt::Inline(text) => Prompt::Text(self.text(text, index, place, syntax)),
             draft::Prompt::File { path, found } => {
                 let content = match found {
-                    draft::PromptFile::Read(text) => Some(self.text(text, index, place, syntax)),
+                    draft::PromptFile::Read(text) => Some(self.file(text, index, place, syntax)),
                     draft::PromptFile::Missing(reason) => {
                         let message = format!("the prompt file `{}` cannot be read: {reason}", clip(&path.value));
                         self.findings.add(
@@ -364,6 +366,22 @@ impl Checker<'_> {
                 Prompt::File { path: path.value.clone(), content }
             }
         }
+    }
+
+    /// A prompt file: read once, while its variables are looked up for each step that uses it.
+    fn file(&mut self, text: &Text, index: usize, place: Place, syntax: Syntax) -> Template {
+        let reading = match self.files.entry(text.span.file) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => new.insert(texts::read_file(text, syntax, self.findings)),
+        };
+        for found in &reading.placeholders {
+            let span = text.locate(found.at.clone());
+            match syntax {
+                Syntax::DoubleBraces => scope::mission_variable(found, span, self.findings),
+                Syntax::Braces | Syntax::Dollar => self.scope.variable(found, span, Some(index), place, self.findings),
+            }
+        }
+        reading.text.clone()
     }
 
     fn items(&mut self, items: &draft::Items, index: usize) -> Items {
@@ -388,7 +406,7 @@ impl Checker<'_> {
 
     fn text(&mut self, text: &Text, index: usize, place: Place, syntax: Syntax) -> Template {
         let scope = &self.scope;
-        texts::template(text, syntax, &mut self.findings, |found, span, findings| match syntax {
+        texts::template(text, syntax, self.findings, |found, span, findings| match syntax {
             Syntax::DoubleBraces => scope::mission_variable(found, span, findings),
             Syntax::Braces | Syntax::Dollar => scope.variable(found, span, Some(index), place, findings),
         })
@@ -396,7 +414,7 @@ impl Checker<'_> {
 
     fn command(&mut self, text: &Text, index: usize) -> Command {
         let scope = &self.scope;
-        texts::command(text, &mut self.findings, |found, span, findings| {
+        texts::command(text, self.findings, |found, span, findings| {
             scope.variable(found, span, Some(index), Place::Command, findings);
         })
     }
@@ -405,12 +423,12 @@ impl Checker<'_> {
         let scope = &self.scope;
         match hook {
             draft::RunHook::Notify(text) => {
-                RunHook::Notify(texts::template(text, Syntax::Dollar, &mut self.findings, |found, span, findings| {
+                RunHook::Notify(texts::template(text, Syntax::Dollar, self.findings, |found, span, findings| {
                     scope.variable(found, span, None, Place::Prompt, findings);
                 }))
             }
             draft::RunHook::RunCommand(text) => {
-                RunHook::RunCommand(texts::command(text, &mut self.findings, |found, span, findings| {
+                RunHook::RunCommand(texts::command(text, self.findings, |found, span, findings| {
                     scope.variable(found, span, None, Place::Command, findings);
                 }))
             }
@@ -430,6 +448,7 @@ fn failed_review(condition: &Expr) -> Option<&str> {
 /// Steps whose condition, with those of the steps that must have completed, can never hold.
 fn unreachable(draft: &Draft, recipe: &Recipe, findings: &mut Findings) {
     let words = Words::of(draft.dialect);
+    let mut decider = Decider::new(Domain::Anything);
     for (step, written) in recipe.steps.iter().zip(&draft.steps) {
         let needed: &[StepId] = match step.join {
             Join::AllCompleted => &step.needs,
@@ -437,10 +456,15 @@ fn unreachable(draft: &Draft, recipe: &Recipe, findings: &mut Findings) {
         };
         let others = needed.iter().filter_map(|need| recipe.step(*need).condition.as_ref());
         let all: Vec<&Expr> = step.condition.iter().chain(others).collect();
-        if all.is_empty() || witness(&all, &[], Domain::Anything) != Ok(None) {
+        if all.is_empty() {
             continue;
         }
         let span = written.condition.as_ref().map_or(written.name.span, |text| text.span);
+        match decider.witness(&all, &[]) {
+            Ok(None) => {}
+            Ok(Some(_)) => continue,
+            Err(TooComplex) => return findings.add(undecided(&step.name, words.condition, span)),
+        }
         let why = match all.len() {
             1 => format!("no values satisfy its `{}`", words.condition),
             _ => format!(
@@ -452,4 +476,10 @@ fn unreachable(draft: &Draft, recipe: &Recipe, findings: &mut Findings) {
             Problem::new(Code::UnreachableStep, span, format!("the step `{}` can never run", step.name)).note(why),
         );
     }
+}
+
+fn undecided(step: &StepName, condition: &str, span: Span) -> Problem {
+    let message = format!("whether the step `{step}` can ever run was not decided: its `{condition}` is too entangled");
+    Problem::new(Code::Undecided, span, message)
+        .note(format!("because of it no `{condition}` of the steps after it was judged"))
 }

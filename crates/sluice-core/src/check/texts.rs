@@ -2,11 +2,17 @@
 //!
 //! Which variables exist is decided by the caller, who gets every placeholder with its place.
 
-use super::Findings;
+use std::collections::BTreeSet;
+
 use crate::expr::{self, Expr};
+use crate::findings::Findings;
 use crate::problem::{Code, Problem, clip};
 use crate::span::{Span, Text};
-use crate::text::{BadPlaceholder, Command, Placeholder, Syntax, Template};
+use crate::text::{BadPlaceholder, Command, Placeholder, Reading, Syntax, Template};
+
+/// The most variables of one prompt file.
+const MOST_VARIABLES: usize = 1_000;
+const ESCAPED: &str = "write `$${` for a `${` that is no variable";
 
 /// Reads a guard or condition; `code` is what a failure is reported as.
 pub(super) fn expression(text: &Text, code: Code, what: &str, findings: &mut Findings) -> Option<Expr> {
@@ -33,11 +39,26 @@ pub(super) fn template(
     mut known: impl FnMut(&Placeholder, Span, &mut Findings),
 ) -> Template {
     let reading = Template::read(&text.value, syntax);
-    bad(text, &reading.bad, "write `$${` for a `${` that is no variable", findings);
+    bad(text, &reading.bad, ESCAPED, findings);
     for placeholder in &reading.placeholders {
         known(placeholder, text.locate(placeholder.at.clone()), findings);
     }
     reading.text
+}
+
+/// Reads a prompt file that several steps may share. Of each variable only the first place is kept: they are looked up
+/// for every step again.
+pub(super) fn read_file(text: &Text, syntax: Syntax, findings: &mut Findings) -> Reading<Template> {
+    let mut reading = Template::read(&text.value, syntax);
+    bad(text, &reading.bad, ESCAPED, findings);
+    let mut seen = BTreeSet::new();
+    reading.placeholders.retain(|found| seen.insert(found.path.clone()));
+    if let Some(first) = reading.placeholders.get(MOST_VARIABLES) {
+        let message = format!("more than {MOST_VARIABLES} variables in one prompt file");
+        findings.hole(Problem::new(Code::TooMuchStructure, text.locate(first.at.clone()), message));
+        reading.placeholders.truncate(MOST_VARIABLES);
+    }
+    reading
 }
 
 /// Reads a command, and hands each placeholder with its place to `known`.

@@ -114,7 +114,7 @@ pub enum Hook {
     /// `run_command`
     RunCommand(Text),
     /// `set_field`
-    SetField(At<String>, FieldValue),
+    SetField(At<String>, At<FieldValue>),
 }
 
 /// The keys of `spawn_agent` and `spawn_reviewer`.

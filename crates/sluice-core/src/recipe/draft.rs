@@ -1,5 +1,6 @@
 //! A recipe as its file says it, whatever the format: names that may lead nowhere, texts still unread, each with its place.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::lifecycle::Permissions;
@@ -172,8 +173,8 @@ pub enum Prompt {
 /// What the reader found where a prompt file should be.
 #[derive(Clone, Debug)]
 pub enum PromptFile {
-    /// This text.
-    Read(Text),
+    /// This text, which other steps may share.
+    Read(Arc<Text>),
     /// Nothing that can be read, for this reason.
     Missing(String),
     /// A way out of the root, for this reason.

@@ -1,6 +1,7 @@
 //! Lifecycles: states, transitions with gates, guards and hooks, rules for ended agents, prompts.
 
 use sluice_core::artifact::Verdict;
+use sluice_core::findings::Findings;
 use sluice_core::lifecycle::draft::{Clause, Draft, Gate, Hook, Reaction, Rule, Spawn, State, Transition};
 use sluice_core::lifecycle::{FieldValue, HarnessChoice, Permissions};
 use sluice_core::problem::{Code, Problem};
@@ -129,7 +130,7 @@ static CLAUSE: Shape = Shape::new(
 );
 
 /// The draft that `node` says.
-pub fn lower(node: &Node, problems: &mut Vec<Problem>) -> Draft {
+pub fn lower(node: &Node, findings: &mut Findings) -> Draft {
     let file = Fields::of(node);
     let exits = file.table("exit_monitoring");
     let states = file.table("states").map(Fields::entries).unwrap_or_default();
@@ -139,10 +140,10 @@ pub fn lower(node: &Node, problems: &mut Vec<Problem>) -> Draft {
         name: file.name("name"),
         version: file.number("version").map(|version| version.value),
         states: states.iter().map(|entry| state(&entry.key, &entry.value)).collect(),
-        transitions: file.tables("transitions").map(|entry| transition(entry, problems)).collect(),
+        transitions: file.tables("transitions").map(|entry| transition(entry, findings)).collect(),
         poll_interval: exits.and_then(|exits| exits.number("poll_interval")).map(|seconds| seconds.value),
         rules: exits
-            .map(|exits| exits.tables("rules").filter_map(|entry| rule(entry, problems)).collect())
+            .map(|exits| exits.tables("rules").filter_map(|entry| rule(entry, findings)).collect())
             .unwrap_or_default(),
         prompts: prompts
             .iter()
@@ -161,21 +162,21 @@ fn state(name: &At<String>, node: &Node) -> State {
     }
 }
 
-fn transition(fields: Fields<'_>, problems: &mut Vec<Problem>) -> Transition {
+fn transition(fields: Fields<'_>, findings: &mut Findings) -> Transition {
     Transition {
         span: fields.span(),
         from: fields.name("from"),
         to: fields.name("to"),
-        gate: fields.table("gate").and_then(|gate| self::gate(gate, problems)),
+        gate: fields.table("gate").and_then(|gate| self::gate(gate, findings)),
         when: fields.text("when").cloned(),
         hooks: fields.tables("hooks").filter_map(hook).collect(),
     }
 }
 
-fn gate(fields: Fields<'_>, problems: &mut Vec<Problem>) -> Option<Gate> {
+fn gate(fields: Fields<'_>, findings: &mut Findings) -> Option<Gate> {
     let verdict = fields.choice("verdict", &VERDICTS).zip(fields.text("verdict"));
     if let (None, Some(key)) = (&verdict, fields.key("strict").filter(|_| fields.key("verdict").is_none())) {
-        problems.push(
+        findings.add(
             Problem::new(Code::KeyConflict, key, "`strict` without a `verdict`")
                 .help("`strict` says how the verdict is written; add `verdict: PASS` or remove it"),
         );
@@ -211,7 +212,10 @@ fn hook(fields: Fields<'_>) -> Option<At<Hook>> {
         "delete_remote_branch" => Hook::DeleteRemoteBranch,
         "notify" => Hook::Notify(fields.text("message")?.clone()),
         "run_command" => Hook::RunCommand(fields.text("command")?.clone()),
-        "set_field" => Hook::SetField(fields.name("field")?, field_value(fields.node("value")?)?),
+        "set_field" => {
+            let value = fields.node("value")?;
+            Hook::SetField(fields.name("field")?, At::new(field_value(value)?, value.span))
+        }
         _ => return None,
     };
     Some(At::new(hook, action.span))
@@ -234,11 +238,11 @@ fn spawn(fields: Fields<'_>, prompt: At<String>, harness: HarnessChoice, permiss
     }
 }
 
-fn rule(fields: Fields<'_>, problems: &mut Vec<Problem>) -> Option<Rule> {
+fn rule(fields: Fields<'_>, findings: &mut Findings) -> Option<Rule> {
     let status = fields.name("status")?;
-    conflicts(fields, &status, problems);
+    conflicts(fields, &status, findings);
     let reaction = reaction(fields)?;
-    let has_artifact = fields.table("has_artifact").and_then(|gate| self::gate(gate, problems));
+    let has_artifact = fields.table("has_artifact").and_then(|gate| self::gate(gate, findings));
     let no_artifact = fields.key("no_artifact").filter(|_| fields.flag("no_artifact") == Some(true));
     Some(Rule { span: fields.span(), status, has_artifact, no_artifact, reaction })
 }
@@ -267,30 +271,36 @@ fn reaction(fields: Fields<'_>) -> Option<Reaction> {
 }
 
 /// Keys of a rule that exclude each other, or that are all missing.
-fn conflicts(fields: Fields<'_>, status: &At<String>, problems: &mut Vec<Problem>) {
+fn conflicts(fields: Fields<'_>, status: &At<String>, findings: &mut Findings) {
     let reactions: Vec<_> =
         ["then", "then_when", "action"].into_iter().filter_map(|key| Some((key, fields.key(key)?))).collect();
     match reactions.as_slice() {
-        [] => problems.push(
+        [] => findings.hole(
             Problem::new(Code::MissingKey, status.span, "an exit rule needs a `then`, a `then_when` or an `action`")
                 .help("say what follows: `then: STATE`, `action: crash` or `action: mark_dead`"),
         ),
-        [(first, _), (second, span), ..] => problems.push(
+        [(first, _), (second, span), ..] => findings.add(
             Problem::new(Code::KeyConflict, *span, format!("`{first}` and `{second}` in one rule"))
                 .help("a rule has one of `then`, `then_when` and `action`"),
         ),
         [_] => {}
     }
     if let (Some(_), Some(span)) = (fields.key("has_artifact"), fields.key("no_artifact")) {
-        problems.push(
+        findings.add(
             Problem::new(Code::KeyConflict, span, "`has_artifact` and `no_artifact` in one rule")
                 .help("make them two rules"),
+        );
+    }
+    if let Some(span) = fields.node("no_artifact").filter(|node| node.as_bool() == Some(false)).map(|node| node.span) {
+        findings.add(
+            Problem::new(Code::NotAChoice, span, "`no_artifact` cannot be `false`")
+                .help("leave it out: a rule without it applies whatever the artifact has"),
         );
     }
     let crashes = fields.text("action").is_some_and(|action| action.value == "crash");
     for key in ["stuck_after", "respawn"] {
         if let Some(span) = fields.key(key).filter(|_| !crashes) {
-            problems.push(
+            findings.add(
                 Problem::new(Code::KeyConflict, span, format!("`{key}` goes only with `action: crash`"))
                     .help(format!("add `action: crash`, or remove `{key}`")),
             );

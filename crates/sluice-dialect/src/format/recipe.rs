@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use sluice_core::findings::Findings;
 use sluice_core::lifecycle::Permissions;
 use sluice_core::problem::{Code, Problem};
 use sluice_core::recipe::draft::{Draft, Input, Items, LoopBack, Prompt, Retry, RunHook, Step, Trigger, Work};
@@ -23,7 +24,7 @@ const JOINS: [(&str, Join); 3] =
     [("none_failed", Join::NoneFailed), ("all_completed", Join::AllCompleted), ("any_completed", Join::AnyCompleted)];
 
 /// The draft that `node` says in `dialect`; prompt files are read by `prompts`.
-pub fn lower(node: &Node, dialect: Dialect, prompts: &mut PromptReader<'_>, problems: &mut Vec<Problem>) -> Draft {
+pub fn lower(node: &Node, dialect: Dialect, prompts: &mut PromptReader<'_>, findings: &mut Findings) -> Draft {
     let file = Fields::of(node);
     let header = match dialect {
         Dialect::Manifest => file.table("workflow").unwrap_or(file),
@@ -34,12 +35,11 @@ pub fn lower(node: &Node, dialect: Dialect, prompts: &mut PromptReader<'_>, prob
         Dialect::Template => "template",
     };
     if let (Some(_), Some(second)) = (file.key("input"), file.key("inputs")) {
-        problems.push(
-            Problem::new(Code::KeyConflict, second, "`input` and `inputs`").help("they mean the same: write one"),
-        );
+        findings
+            .add(Problem::new(Code::KeyConflict, second, "`input` and `inputs`").help("they mean the same: write one"));
     }
     let input_key = if file.key("input").is_some() { "input" } else { "inputs" };
-    no_steps(file, problems);
+    no_steps(file, findings);
     Draft {
         span: file.span(),
         dialect,
@@ -48,7 +48,7 @@ pub fn lower(node: &Node, dialect: Dialect, prompts: &mut PromptReader<'_>, prob
         version: version(header),
         trigger: file.table("trigger").and_then(trigger),
         inputs: file.key(input_key).map(|_| file.tables(input_key).filter_map(input).collect()),
-        steps: file.tables("steps").filter_map(|entry| step(entry, dialect, prompts, problems)).collect(),
+        steps: file.tables("steps").filter_map(|entry| step(entry, dialect, prompts, findings)).collect(),
         max_parallel: file.number("max_parallel").map(|number| number.value),
         repeat: file.table("repeat").map(|repeat| {
             let keep = repeat.number("keep").map_or(KEEP, |keep| keep.value);
@@ -60,14 +60,14 @@ pub fn lower(node: &Node, dialect: Dialect, prompts: &mut PromptReader<'_>, prob
     }
 }
 
-fn no_steps(file: Fields<'_>, problems: &mut Vec<Problem>) {
+fn no_steps(file: Fields<'_>, findings: &mut Findings) {
     let empty = match file.node("steps").map(|node| &node.value) {
         Some(Value::List(steps)) => steps.is_empty(),
         Some(Value::Null) => true,
         _ => false,
     };
     if let Some(span) = file.key("steps").filter(|_| empty) {
-        problems.push(Problem::new(Code::MissingKey, span, "there are no steps").help("add at least one"));
+        findings.hole(Problem::new(Code::MissingKey, span, "there are no steps").help("add at least one"));
     }
 }
 
@@ -99,25 +99,26 @@ fn run_hook(fields: Fields<'_>) -> Option<RunHook> {
     }
 }
 
-fn step(
-    fields: Fields<'_>,
-    dialect: Dialect,
-    prompts: &mut PromptReader<'_>,
-    problems: &mut Vec<Problem>,
-) -> Option<Step> {
+fn step(fields: Fields<'_>, dialect: Dialect, prompts: &mut PromptReader<'_>, findings: &mut Findings) -> Option<Step> {
     let (name, needs, condition) = match dialect {
         Dialect::Manifest => ("id", "depends_on", "condition"),
         Dialect::Grimoire => ("name", "needs", "when"),
         Dialect::Template => ("id", "needs", "when"),
     };
     let name = fields.name(name)?;
+    if let (Some(_), Some(second)) = (fields.key("retry"), fields.key("max_retries")) {
+        findings.add(
+            Problem::new(Code::KeyConflict, second, "`retry` and `max_retries` in one step")
+                .help("`max_retries` is the short form of `retry`, or the bound of a loop: write one of them"),
+        );
+    }
     Some(Step {
         span: fields.span(),
         title: fields.string("title"),
         role: fields.name("role"),
         needs: fields.names(needs),
         condition: fields.text(condition).cloned(),
-        work: work(fields, &name, dialect, prompts, problems),
+        work: work(fields, &name, dialect, prompts, findings),
         output: fields.name("output"),
         timeout: fields.duration("timeout"),
         retry: fields.table("retry").and_then(retry),
@@ -161,7 +162,7 @@ fn work(
     name: &At<String>,
     dialect: Dialect,
     prompts: &mut PromptReader<'_>,
-    problems: &mut Vec<Problem>,
+    findings: &mut Findings,
 ) -> Option<Work> {
     let limit = |key: &str| fields.choice(key, &LIMITS).unwrap_or(OnLimit::Block);
     let count = |key: &str, otherwise: u32| fields.number(key).map_or(otherwise, |number| number.value);
@@ -170,16 +171,16 @@ fn work(
         None => "agent".into(),
     };
     match kind.as_str() {
-        "agent" => Some(Work::Agent { prompt: prompt(fields, name, dialect, prompts, problems)? }),
+        "agent" => Some(Work::Agent { prompt: prompt(fields, name, dialect, prompts, findings)? }),
         "agent-loop" => Some(Work::AgentLoop {
-            prompt: prompt(fields, name, dialect, prompts, problems)?,
+            prompt: prompt(fields, name, dialect, prompts, findings)?,
             arbiter: Prompt::Inline(fields.text("arbiter_prompt")?.clone()),
             max_iterations: count("max_iterations", MAX_ITERATIONS),
             on_max: limit("on_max_iterations"),
         }),
         "parallel-agents" => Some(Work::ParallelAgents {
             items: items(fields.node("for_each")?)?,
-            prompt: prompt(fields, name, dialect, prompts, problems)?,
+            prompt: prompt(fields, name, dialect, prompts, findings)?,
             max_concurrent: count("max_concurrent", MAX_CONCURRENT),
             on_failure: limit("on_failure"),
         }),
@@ -212,10 +213,10 @@ fn prompt(
     name: &At<String>,
     dialect: Dialect,
     prompts: &mut PromptReader<'_>,
-    problems: &mut Vec<Problem>,
+    findings: &mut Findings,
 ) -> Option<Prompt> {
     if let (Some(_), Some(file)) = (fields.key("prompt"), fields.key("prompt_file")) {
-        problems.push(
+        findings.add(
             Problem::new(Code::KeyConflict, file, "`prompt` and `prompt_file` in one step")
                 .help("a step has one of them"),
         );
@@ -238,7 +239,7 @@ fn prompt(
         }
         Dialect::Manifest | Dialect::Grimoire => {
             let message = format!("the step `{}` does not say what its agent is told", name.value);
-            problems.push(
+            findings.hole(
                 Problem::new(Code::MissingKey, name.span, message)
                     .help("add `prompt` or `prompt_file`, or `type: script` with a `command`"),
             );

@@ -1,7 +1,9 @@
-//! Compares a file with its shape and reports every difference.
+//! Compares a file with its shape and reports every difference. Whatever is then missing from the draft is a hole; a key
+//! too many is not.
 
 use std::collections::BTreeSet;
 
+use sluice_core::findings::Findings;
 use sluice_core::problem::{Code, Problem, clip, closest, list, suggest};
 use sluice_core::span::Span;
 
@@ -10,10 +12,10 @@ use crate::duration;
 use crate::tree::{Entry, Node, Value};
 
 /// Reports where `node` is not a table of `shape`.
-pub fn conform(node: &Node, shape: &Shape, problems: &mut Vec<Problem>) {
+pub fn conform(node: &Node, shape: &Shape, findings: &mut Findings) {
     match &node.value {
-        Value::Table(entries) => table(node.span, entries, shape, problems),
-        _ => problems.push(wrong_type(node, shape.what)),
+        Value::Table(entries) => table(node.span, entries, shape, findings),
+        _ => findings.hole(wrong_type(node, shape.what)),
     }
 }
 
@@ -28,7 +30,7 @@ fn wrong_type(node: &Node, expected: &str) -> Problem {
     }
 }
 
-fn table(span: Span, entries: &[Entry], shape: &Shape, problems: &mut Vec<Problem>) {
+fn table(span: Span, entries: &[Entry], shape: &Shape, findings: &mut Findings) {
     let tag = shape.tag.as_ref().and_then(|tag| {
         let written = entries.iter().find(|entry| entry.key.value == tag.key);
         match written {
@@ -43,11 +45,11 @@ fn table(span: Span, entries: &[Entry], shape: &Shape, problems: &mut Vec<Proble
         match shape.field_for(&entry.key.value, tag) {
             Some(field) => {
                 if let Some(tag) = tag.filter(|tag| !field.goes_with(tag)) {
-                    problems.push(wrong_variant(entry, shape, tag));
+                    findings.add(wrong_variant(entry, shape, tag));
                 }
-                value(&entry.value, &field.kind, &entry.key.value, problems);
+                value(&entry.value, &field.kind, &entry.key.value, findings);
             }
-            None => problems.push(unknown_key(entry, shape, &mut meant)),
+            None => findings.add(unknown_key(entry, shape, &mut meant)),
         }
     }
     for field in shape.fields().filter(|field| field.required) {
@@ -55,7 +57,7 @@ fn table(span: Span, entries: &[Entry], shape: &Shape, problems: &mut Vec<Proble
         let there = entries.iter().any(|entry| entry.key.value == field.key);
         // A misspelt key is one mistake, not an unknown key and a missing one.
         if applies && !there && !meant.contains(field.key) {
-            problems.push(missing(span, entries, field, shape));
+            findings.hole(missing(span, entries, field, shape));
         }
     }
 }
@@ -101,49 +103,49 @@ fn missing(span: Span, entries: &[Entry], field: &Field, shape: &Shape) -> Probl
         .help(format!("`{}`: {}", field.key, field.doc))
 }
 
-fn value(node: &Node, kind: &Kind, key: &str, problems: &mut Vec<Problem>) {
+fn value(node: &Node, kind: &Kind, key: &str, findings: &mut Findings) {
     match (kind, &node.value) {
         (Kind::Any, _) | (Kind::Text, Value::Text(_)) | (Kind::Bool, Value::Bool(_)) => {}
         (Kind::Integer(least, most), Value::Integer(number)) => {
             if number < least || number > most {
                 let message = format!("`{key}` is {number}, but must be from {least} to {most}");
-                problems.push(Problem::new(Code::BadQuantity, node.span, message));
+                findings.hole(Problem::new(Code::BadQuantity, node.span, message));
             }
         }
         (Kind::Duration, Value::Text(_) | Value::Integer(_)) => {
             if let Err(reason) = duration::of(node) {
-                problems.push(
+                findings.hole(
                     Problem::new(Code::BadQuantity, node.span, format!("`{key}` is not a length of time: {reason}"))
                         .help("write `90s`, `5m`, `1h30m`, or a whole number of seconds"),
                 );
             }
         }
         (Kind::Choice(words), Value::Text(text)) => {
-            choice(node, key, &text.value, words, words.contains(&&*text.value), problems);
+            choice(node, key, &text.value, words, words.contains(&&*text.value), findings);
         }
         (Kind::ChoiceAnyCase(words), Value::Text(text)) => {
             let known = words.iter().any(|word| word.eq_ignore_ascii_case(&text.value));
-            choice(node, key, &text.value, words, known, problems);
+            choice(node, key, &text.value, words, known, findings);
         }
-        (Kind::List(inner), Value::List(nodes)) => nodes.iter().for_each(|node| value(node, inner, key, problems)),
-        (Kind::Table(shape), Value::Table(entries)) => table(node.span, entries, shape, problems),
+        (Kind::List(inner), Value::List(nodes)) => nodes.iter().for_each(|node| value(node, inner, key, findings)),
+        (Kind::Table(shape), Value::Table(entries)) => table(node.span, entries, shape, findings),
         (Kind::Named(inner), Value::Table(entries)) => {
-            entries.iter().for_each(|entry| value(&entry.value, inner, &entry.key.value, problems));
+            entries.iter().for_each(|entry| value(&entry.value, inner, &entry.key.value, findings));
         }
         // An empty value is an empty list or table: `hooks:` with nothing behind it says "none".
         (Kind::List(_) | Kind::Named(_), Value::Null) => {}
-        (Kind::Table(shape), Value::Null) => table(node.span, &[], shape, problems),
+        (Kind::Table(shape), Value::Null) => table(node.span, &[], shape, findings),
         (Kind::Either(kinds), _) => match kinds.iter().find(|kind| accepts(kind, node)) {
-            Some(kind) => value(node, kind, key, problems),
-            None => problems.push(wrong_type(node, &kinds.iter().map(expected).collect::<Vec<_>>().join(" or "))),
+            Some(kind) => value(node, kind, key, findings),
+            None => findings.hole(wrong_type(node, &kinds.iter().map(expected).collect::<Vec<_>>().join(" or "))),
         },
-        _ => problems.push(wrong_type(node, &expected(kind))),
+        _ => findings.hole(wrong_type(node, &expected(kind))),
     }
 }
 
-fn choice(node: &Node, key: &str, written: &str, words: &[&'static str], known: bool, problems: &mut Vec<Problem>) {
+fn choice(node: &Node, key: &str, written: &str, words: &[&'static str], known: bool, findings: &mut Findings) {
     if !known {
-        problems.push(
+        findings.hole(
             Problem::new(Code::NotAChoice, node.span, format!("`{key}` cannot be `{}`", clip(written)))
                 .maybe_help(suggest(written, words.iter().copied())),
         );

@@ -20,7 +20,8 @@ pub fn schema(shape: &Shape, name: &str, title: &str) -> Value {
 }
 
 fn table(shape: &Shape) -> Value {
-    let properties: Map<String, Value> = shape.fields().map(|field| (field.key.into(), property(field))).collect();
+    let properties: Map<String, Value> =
+        shape.fields().map(|field| (field.key.into(), property(field.key, shape))).collect();
     let required: Vec<&str> =
         shape.fields().filter(|field| field.required && field.only.is_empty()).map(|field| field.key).collect();
     let mut schema = json!({ "type": "object", "properties": properties, "additionalProperties": false });
@@ -54,9 +55,15 @@ fn variants(shape: &Shape) -> Vec<Value> {
     words.iter().map(variant).collect()
 }
 
-fn property(field: &Field) -> Value {
-    let mut schema = kind(&field.kind);
-    schema["description"] = json!(field.doc);
+/// What `key` may hold. A key that means different things with different tags has all of its descriptions.
+fn property(key: &str, shape: &Shape) -> Value {
+    let meanings: Vec<&Field> = shape.fields().filter(|field| field.key == key).collect();
+    let mut schema = meanings.first().map_or_else(|| json!({}), |field| kind(&field.kind));
+    let told = |field: &&Field| match meanings.len() {
+        1 => field.doc.to_owned(),
+        _ => format!("with {}: {}", field.only.join(", "), field.doc),
+    };
+    schema["description"] = json!(meanings.iter().map(told).collect::<Vec<_>>().join("; "));
     schema
 }
 
@@ -73,6 +80,12 @@ fn kind(of: &Kind) -> Value {
             json!({ "enum": words.iter().map(|word| (*word).to_owned()).chain(lower).collect::<Vec<_>>() })
         }
         Kind::List(inner) => json!({ "type": ["array", "null"], "items": kind(inner) }),
+        // An empty value is an empty table, which will do if nothing must be in it.
+        Kind::Table(shape) if shape.fields().all(|field| !field.required) => {
+            let mut schema = table(shape);
+            schema["type"] = json!(["object", "null"]);
+            schema
+        }
         Kind::Table(shape) => table(shape),
         Kind::Named(inner) => json!({ "type": ["object", "null"], "additionalProperties": kind(inner) }),
         Kind::Either(kinds) => json!({ "anyOf": kinds.iter().map(kind).collect::<Vec<_>>() }),

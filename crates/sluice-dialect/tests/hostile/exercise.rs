@@ -3,14 +3,15 @@
 //! The fuzz targets in `fuzz/` and the bounded run in the normal tests share this, so that what the one finds the
 //! other can keep.
 
-use sluice_dialect::prompts::PromptRoots;
+use sluice_dialect::prompts::NoPrompts;
 use sluice_dialect::report::{self, Style};
-use sluice_dialect::{Definition, Sources, load};
+use sluice_dialect::{Definition, Pinned, Source, Sources, load};
 
 /// Panics if anything about `bytes`, as the file `path`, breaks a promise.
 pub(crate) fn exercise(path: &str, bytes: &[u8]) {
     let mut sources = Sources::new();
-    let loaded = load(path, bytes, &PromptRoots::default(), &mut sources);
+    let source = Source { path, bytes };
+    let loaded = load(&source, &mut NoPrompts, &mut sources);
     for problem in &loaded.problems {
         let text = sources.text(problem.span.file);
         assert!(text.get(problem.span.range()).is_some(), "a place outside the file: {problem:?}");
@@ -23,9 +24,13 @@ pub(crate) fn exercise(path: &str, bytes: &[u8]) {
     assert!(!text.contains('\u{1b}'), "an escape sequence reaches the terminal");
     report::json(&sources, &loaded.problems);
     report::sarif(&sources, &loaded.problems);
-    assert_eq!(loaded.definition.is_none(), loaded.problems.iter().any(|it| it.severity().word() == "error"));
-    if let Some(definition) = &loaded.definition {
+    assert_eq!(!loaded.is_usable(), loaded.problems.iter().any(|it| it.severity().word() == "error"));
+    let pinned = Pinned::of(&source, &loaded);
+    assert_eq!(pinned.is_some(), loaded.definition.is_some(), "what can be made can be pinned");
+    if let (Some(definition), Some(pinned)) = (&loaded.definition, pinned) {
         draw(definition);
+        let again = Pinned::from_bytes(&pinned.to_bytes()).expect("what was stored can be read");
+        assert_eq!(again.load().definition.as_ref(), Some(definition), "it is the same when it is loaded again");
     }
 }
 

@@ -47,7 +47,7 @@ fn all(loaded: Vec<Loaded>) -> Vec<Problem> {
 fn text(loaded: &[Loaded], sources: &Sources) {
     for file in loaded {
         print(&report::text(sources, &file.problems, report::Style::Colour));
-        if let Some(definition) = &file.definition {
+        if let Some(definition) = file.definition.as_ref().filter(|_| file.is_usable()) {
             print(&format!("{}: {}\n", sources.path(file.file), describe(definition)));
         }
     }

@@ -15,6 +15,7 @@ use crate::places;
 
 pub(crate) fn run(arguments: &Graph, output: Output) -> Result<Exit, Failure> {
     let target = arguments.target.as_str();
+    let mut sources = Sources::new();
     // What looks like a path is one; a bare word is a name first, as everywhere else.
     if looks_like_path(target) {
         let path = Path::new(target);
@@ -22,13 +23,12 @@ pub(crate) fn run(arguments: &Graph, output: Output) -> Result<Exit, Failure> {
             return Err(Failure::new(Exit::NotFound, "not_found", format!("there is no file `{target}`"))
                 .hint("name a file that exists, or a definition that `sluice workflow list` shows"));
         }
-        let mut sources = Sources::new();
         let loaded = load_path(path, &mut sources);
         return draw(&loaded, &sources, arguments, output);
     }
     let catalogue = Catalogue::gather(&places::definitions());
-    let entry = workflow::find(&catalogue, target)?;
-    draw(&entry.loaded, &catalogue.sources, arguments, output)
+    let loaded = workflow::find(&catalogue, target)?.load(&mut sources);
+    draw(&loaded, &sources, arguments, output)
 }
 
 fn looks_like_path(target: &str) -> bool {
@@ -36,7 +36,7 @@ fn looks_like_path(target: &str) -> bool {
 }
 
 fn draw(loaded: &Loaded, sources: &Sources, arguments: &Graph, output: Output) -> Result<Exit, Failure> {
-    let Some(definition) = &loaded.definition else {
+    let Some(definition) = loaded.definition.as_ref().filter(|_| loaded.is_usable()) else {
         let errors: Vec<_> =
             loaded.problems.iter().filter(|problem| problem.severity() == Severity::Error).cloned().collect();
         if output == Output::People {

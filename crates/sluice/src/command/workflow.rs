@@ -4,7 +4,7 @@ use comfy_table::{ContentArrangement, Table, presets};
 use serde_json::json;
 use sluice_core::problem::{Code, Severity, closest};
 use sluice_dialect::catalogue::{Catalogue, Entry};
-use sluice_dialect::{Format, format};
+use sluice_dialect::{Format, Loaded, Sources, format};
 
 use crate::args::Workflow;
 use crate::output::{Exit, Failure, Output, print, print_bytes, print_json, say};
@@ -32,66 +32,75 @@ pub(super) fn find<'a>(catalogue: &'a Catalogue, name: &str) -> Result<&'a Entry
 
 fn list(all: bool, output: Output) -> Result<Exit, Failure> {
     let catalogue = Catalogue::gather(&places::definitions());
-    let shown: Vec<(bool, &Entry)> = catalogue
+    let shown: Vec<Listed<'_>> = catalogue
         .entries
         .iter()
         .enumerate()
         .map(|(index, entry)| (catalogue.is_hidden(index), entry))
         .filter(|(hidden, _)| all || !hidden)
+        .map(|(hidden, entry)| Listed { hidden, entry, loaded: entry.load(&mut Sources::new()) })
         .collect();
     match output {
         Output::Json => print_json(&json!({
-            "workflows": shown.iter().map(|(hidden, entry)| described(entry, *hidden)).collect::<Vec<_>>()
+            "workflows": shown.iter().map(described).collect::<Vec<_>>()
         })),
         Output::People => print(&format!("{}\n", table(&shown))),
     }
-    let broken = shown.iter().filter(|(_, entry)| entry.loaded.definition.is_none()).count();
+    let broken = shown.iter().filter(|listed| !listed.loaded.is_usable()).count();
     if broken > 0 {
         say(&format!("{broken} cannot be used; `sluice check` tells why"));
     }
     Ok(Exit::Done)
 }
 
-fn kind(entry: &Entry) -> &'static str {
-    match entry.loaded.format {
+/// A definition that was looked at.
+struct Listed<'a> {
+    /// Whether a nearer one of the same name hides it.
+    hidden: bool,
+    entry: &'a Entry,
+    loaded: Loaded,
+}
+
+fn kind(loaded: &Loaded) -> &'static str {
+    match loaded.format {
         Some(Format::Lifecycle) => "lifecycle",
         Some(Format::Recipe(_)) => "recipe",
         None => "?",
     }
 }
 
-fn described(entry: &Entry, hidden: bool) -> serde_json::Value {
+fn described(Listed { hidden, entry, loaded }: &Listed<'_>) -> serde_json::Value {
     json!({
         "name": entry.name(),
-        "kind": kind(entry),
-        "format": entry.loaded.format.map(Format::word),
+        "kind": kind(loaded),
+        "format": loaded.format.map(Format::word),
         "origin": entry.origin.to_string(),
         "path": entry.path.display().to_string(),
-        "description": entry.loaded.description,
-        "usable": entry.loaded.definition.is_some(),
+        "description": loaded.description,
+        "usable": loaded.is_usable(),
         "hidden": hidden,
-        "errors": entry.loaded.count(Severity::Error),
-        "warnings": entry.loaded.count(Severity::Warning),
+        "errors": loaded.count(Severity::Error),
+        "warnings": loaded.count(Severity::Warning),
     })
 }
 
-fn table(shown: &[(bool, &Entry)]) -> Table {
+fn table(shown: &[Listed<'_>]) -> Table {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
     table.set_header(["NAME", "KIND", "FROM", "DESCRIPTION"]);
-    for (hidden, entry) in shown {
-        let about = match (&entry.loaded.definition, hidden) {
-            (None, _) => format!("cannot be used: {} in {}", errors(entry), entry.path.display()),
-            (Some(_), true) => "(hidden by a nearer one of the same name)".to_owned(),
-            (Some(_), false) => one_line(&entry.loaded.description),
+    for Listed { hidden, entry, loaded } in shown {
+        let about = match (loaded.is_usable(), hidden) {
+            (false, _) => format!("cannot be used: {} in {}", errors(loaded), entry.path.display()),
+            (true, true) => "(hidden by a nearer one of the same name)".to_owned(),
+            (true, false) => one_line(&loaded.description),
         };
-        table.add_row([entry.name(), kind(entry), &entry.origin.to_string(), &about]);
+        table.add_row([entry.name(), kind(loaded), &entry.origin.to_string(), &about]);
     }
     table
 }
 
-fn errors(entry: &Entry) -> String {
-    match entry.loaded.count(Severity::Error) {
+fn errors(loaded: &Loaded) -> String {
+    match loaded.count(Severity::Error) {
         1 => "1 error".to_owned(),
         count => format!("{count} errors"),
     }
@@ -104,14 +113,19 @@ fn one_line(text: &str) -> String {
 fn show(name: &str, output: Output) -> Result<Exit, Failure> {
     let catalogue = Catalogue::gather(&places::definitions());
     let entry = find(&catalogue, name)?;
-    let text = catalogue.sources.text(entry.loaded.file);
     match output {
         Output::Json => {
-            let mut document = described(entry, false);
+            let mut sources = Sources::new();
+            let loaded = entry.load(&mut sources);
+            let text = sources.text(loaded.file).to_owned();
+            let mut document = described(&Listed { hidden: false, entry, loaded });
             document["text"] = json!(text);
             print_json(&json!({ "workflow": document }));
         }
-        Output::People => print_bytes(text.as_bytes()),
+        Output::People => print_bytes(&entry.bytes().map_err(|error| {
+            let message = format!("cannot read `{}`: {error}", entry.path.display());
+            Failure::new(Exit::Refused, "unreadable", message).hint("see whether the file is still there")
+        })?),
     }
     Ok(Exit::Done)
 }

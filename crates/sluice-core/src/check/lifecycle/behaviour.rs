@@ -4,25 +4,30 @@
 use std::collections::BTreeSet;
 
 use super::super::graph::{self, Edges};
-use super::super::{Findings, count};
+use super::super::{arrows, count};
 use super::exits;
 use super::explore::{Move, Picture, explore};
+use crate::findings::Findings;
 use crate::lifecycle::draft::{self, Draft};
 use crate::lifecycle::{Hook, Lifecycle, Reaction, StateId};
 use crate::problem::{Code, Problem};
 use crate::span::Span;
 
-pub(super) fn check(draft: &Draft, lifecycle: &Lifecycle, findings: &mut Findings) {
+/// `reached` says of each state whether transitions lead to it; the others have been reported.
+pub(super) fn check(draft: &Draft, lifecycle: &Lifecycle, reached: &[bool], findings: &mut Findings) {
     exits::check(draft, lifecycle, findings);
-    respawns_for_ever(draft, lifecycle, findings);
+    let endless = respawns_for_ever(draft, lifecycle, findings);
     let Some(picture) = explore(lifecycle) else {
         findings.add(Problem::new(Code::AgentStarts, name_span(draft), "too many situations to count agent starts"));
         return;
     };
-    behind_guards(draft, lifecycle, &picture, findings);
+    behind_guards(draft, lifecycle, &picture, reached, findings);
     left_behind(draft, lifecycle, &picture, findings);
     idle_hooks(draft, lifecycle, &picture, findings);
-    if picture.exact {
+    if let Some(state) = endless {
+        let why = format!("because of the crash rule for `{}`", lifecycle.state_name(state));
+        findings.add(without_bound(draft).note(why));
+    } else if picture.exact {
         agent_starts(draft, lifecycle, &picture, findings);
     }
 }
@@ -31,20 +36,20 @@ fn name_span(draft: &Draft) -> Span {
     draft.name.as_ref().map_or(draft.span, |name| name.span)
 }
 
-fn arrows(lifecycle: &Lifecycle, states: &[StateId]) -> String {
+fn without_bound(draft: &Draft) -> Problem {
+    Problem::new(Code::AgentStarts, name_span(draft), "a task can start agents without bound")
+}
+
+fn way(lifecycle: &Lifecycle, states: &[StateId]) -> String {
     let names: Vec<&str> = states.iter().map(|id| lifecycle.state_name(*id)).collect();
-    names.join(" → ")
+    arrows(&names)
 }
 
 /// States that transitions lead to, but only through guards that do not hold by the time a task is there.
-fn behind_guards(draft: &Draft, lifecycle: &Lifecycle, picture: &Picture, findings: &mut Findings) {
-    let reached: BTreeSet<StateId> = picture.situations.iter().map(|situation| situation.state).collect();
-    for (id, state) in (0u32..).map(StateId).zip(&draft.states) {
-        let reported = findings
-            .problems
-            .iter()
-            .any(|problem| problem.code == Code::UnreachableState && problem.span == state.name.span);
-        if !reached.contains(&id) && !reported {
+fn behind_guards(draft: &Draft, lifecycle: &Lifecycle, picture: &Picture, reached: &[bool], findings: &mut Findings) {
+    let entered: BTreeSet<StateId> = picture.situations.iter().map(|situation| situation.state).collect();
+    for ((id, state), reached) in (0u32..).map(StateId).zip(&draft.states).zip(reached) {
+        if *reached && !entered.contains(&id) {
             let name = lifecycle.state_name(id);
             findings.add(
                 Problem::new(Code::UnreachableState, state.name.span, format!("no task can reach the state `{name}`"))
@@ -62,8 +67,6 @@ fn left_behind(draft: &Draft, lifecycle: &Lifecycle, picture: &Picture, findings
         for step in moves {
             let after = &picture.situations[step.to];
             let Some(index) = step.transition.filter(|_| lifecycle.state(after.state).terminal) else { continue };
-            let mut way = picture.way_to(from);
-            way.push(after.state);
             let kept = [
                 (after.workspace, Code::WorkspaceKept, "its workspace still bound", "release_workspace"),
                 (after.worker || after.reviewer, Code::SessionKept, "its session still alive", "kill_session"),
@@ -71,13 +74,15 @@ fn left_behind(draft: &Draft, lifecycle: &Lifecycle, picture: &Picture, findings
             for (is_kept, code, what, hook) in kept {
                 if is_kept && seen.insert((index, code)) {
                     let name = lifecycle.state_name(after.state);
+                    let mut states = picture.way_to(from);
+                    states.push(after.state);
                     findings.add(
                         Problem::new(
                             code,
                             draft.transitions[index].to_span(),
                             format!("a task can reach `{name}` with {what}"),
                         )
-                        .note(format!("for example by {}", arrows(lifecycle, &way)))
+                        .note(format!("for example by {}", way(lifecycle, &states)))
                         .help(format!("add the hook `{hook}` to this transition")),
                     );
                 }
@@ -107,8 +112,9 @@ fn idle_hooks(draft: &Draft, lifecycle: &Lifecycle, picture: &Picture, findings:
     }
 }
 
-/// A crash rule that starts the agent again, however often it crashes.
-fn respawns_for_ever(draft: &Draft, lifecycle: &Lifecycle, findings: &mut Findings) {
+/// A crash rule that starts the agent again, however often it crashes. Gives the state of the first one.
+fn respawns_for_ever(draft: &Draft, lifecycle: &Lifecycle, findings: &mut Findings) -> Option<StateId> {
+    let mut first = None;
     for (rule, written) in lifecycle.exits.rules.iter().zip(&draft.rules) {
         let (Reaction::Crash { stuck_after: None, respawn: true }, draft::Reaction::Crash { .. }) =
             (&rule.reaction, &written.reaction)
@@ -124,7 +130,9 @@ fn respawns_for_ever(draft: &Draft, lifecycle: &Lifecycle, findings: &mut Findin
             )
             .help("add `stuck_after`, so that crashes have a bound"),
         );
+        first = first.or(Some(rule.state));
     }
+    first
 }
 
 /// The greatest number of agent starts, and the loops that make it unbounded.
@@ -141,10 +149,7 @@ fn agent_starts(draft: &Draft, lifecycle: &Lifecycle, picture: &Picture, finding
                 .note(format!("{way}, with {} each time round", count(starts(&round), "agent start")))
                 .help("bound it with a guard on a counter: `when: \"review_round < 2\"`, and a way on for the rest"),
         );
-        findings.add(
-            Problem::new(Code::AgentStarts, span, "a task can start agents without bound")
-                .note(format!("because of {way}")),
-        );
+        findings.add(without_bound(draft).note(format!("because of {way}")));
         return;
     }
     let alone = longest(picture, |step| !step.by_person);
@@ -182,7 +187,7 @@ fn starts(round: &[(usize, Move)]) -> u64 {
 fn cycle_names(lifecycle: &Lifecycle, picture: &Picture, round: &[(usize, Move)]) -> String {
     let mut states: Vec<StateId> = round.iter().map(|(from, _)| picture.situations[*from].state).collect();
     states.extend(round.last().map(|(_, step)| picture.situations[step.to].state));
-    arrows(lifecycle, &states)
+    way(lifecycle, &states)
 }
 
 fn edges(picture: &Picture, allowed: impl Fn(&Move) -> bool) -> Edges {

@@ -1,8 +1,10 @@
 //! The rules about agents whose process has ended: their names, and rules that can never fire.
 
-use super::super::Findings;
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::Names;
 use crate::expr::Expr;
+use crate::findings::Findings;
 use crate::lifecycle::draft::{self, Draft};
 use crate::lifecycle::{ArtifactTest, ExitRule, Lifecycle, Reaction, STUCK, StateId};
 use crate::problem::{Code, Problem};
@@ -73,8 +75,10 @@ impl ResolvedRule {
 
 /// Rules that can never fire, and targets that no transition leads to.
 pub(super) fn check(draft: &Draft, lifecycle: &Lifecycle, findings: &mut Findings) {
+    let moves: BTreeSet<(StateId, StateId)> = lifecycle.transitions.iter().map(|edge| (edge.from, edge.to)).collect();
+    let mut earlier = Earlier::of(lifecycle);
     for (index, (rule, written)) in lifecycle.exits.rules.iter().zip(&draft.rules).enumerate() {
-        if let Some(reason) = dead(lifecycle, index) {
+        if let Some(reason) = earlier.why_dead(lifecycle, index) {
             findings.add(Problem::new(
                 Code::DeadRule,
                 written.status.span,
@@ -88,38 +92,52 @@ pub(super) fn check(draft: &Draft, lifecycle: &Lifecycle, findings: &mut Finding
             }
             _ => Vec::new(),
         };
-        for (to, target) in targets {
-            let exists = lifecycle.transitions.iter().any(|edge| edge.from == rule.state && edge.to == to);
-            if !exists {
-                let (from, to) = (lifecycle.state_name(rule.state), lifecycle.state_name(to));
-                findings.add(
-                    Problem::new(Code::NoSuchMove, target.span, format!("no transition leads from `{from}` to `{to}`"))
-                        .note("a rule moves the task along a transition, with its gate and hooks; without one it is refused")
-                        .help(format!("add a transition from `{from}` to `{to}`, or advance to another state")),
-                );
-            }
+        for (to, target) in targets.into_iter().filter(|(to, _)| !moves.contains(&(rule.state, *to))) {
+            let (from, to) = (lifecycle.state_name(rule.state), lifecycle.state_name(to));
+            findings.add(
+                Problem::new(Code::NoSuchMove, target.span, format!("no transition leads from `{from}` to `{to}`"))
+                    .note(
+                        "a rule moves the task along a transition, with its gate and hooks; without one it is refused",
+                    )
+                    .help(format!("add a transition from `{from}` to `{to}`, or advance to another state")),
+            );
         }
     }
 }
 
-/// Why the rule at `index` never fires, if so.
-fn dead(lifecycle: &Lifecycle, index: usize) -> Option<String> {
-    let rule = &lifecycle.exits.rules[index];
-    let name = lifecycle.state_name(rule.state);
-    if lifecycle.state(rule.state).terminal {
-        return Some(format!("`{name}` is terminal, so no agent is watched there"));
+/// What the rules before the one that is looked at ask, state by state.
+struct Earlier<'a> {
+    asked: BTreeMap<StateId, BTreeSet<&'a ArtifactTest>>,
+    /// The last rule of each state that asks for an artifact.
+    last_present: BTreeMap<StateId, usize>,
+}
+
+impl<'a> Earlier<'a> {
+    fn of(lifecycle: &Lifecycle) -> Self {
+        let rules = lifecycle.exits.rules.iter().enumerate();
+        let present = rules.filter(|(_, rule)| matches!(rule.artifact, ArtifactTest::Present(_)));
+        Earlier { asked: BTreeMap::new(), last_present: present.map(|(index, rule)| (rule.state, index)).collect() }
     }
-    let earlier: Vec<_> = lifecycle.exits.rules[..index].iter().filter(|other| other.state == rule.state).collect();
-    if earlier.iter().any(|other| other.artifact == ArtifactTest::Any) {
-        return Some(format!("an earlier rule for `{name}` always matches"));
+
+    /// Why the rule at `index`, the next one, never fires, if so.
+    fn why_dead(&mut self, lifecycle: &'a Lifecycle, index: usize) -> Option<String> {
+        let rule = &lifecycle.exits.rules[index];
+        let name = lifecycle.state_name(rule.state);
+        let asked = self.asked.entry(rule.state).or_default();
+        let has = |test: &ArtifactTest| asked.contains(test);
+        let (any, missing, same) = (has(&ArtifactTest::Any), has(&ArtifactTest::Missing), has(&rule.artifact));
+        asked.insert(&rule.artifact);
+        if lifecycle.state(rule.state).terminal {
+            return Some(format!("`{name}` is terminal, so no agent is watched there"));
+        }
+        if any {
+            return Some(format!("an earlier rule for `{name}` always matches"));
+        }
+        if same {
+            return Some(format!("an earlier rule for `{name}` asks the same of the artifact"));
+        }
+        let all_present_before = self.last_present.get(&rule.state).is_none_or(|last| *last < index);
+        (rule.artifact == ArtifactTest::Any && missing && all_present_before)
+            .then(|| format!("earlier rules for `{name}` cover both cases, with and without the artifact"))
     }
-    if earlier.iter().any(|other| other.artifact == rule.artifact) {
-        return Some(format!("an earlier rule for `{name}` asks the same of the artifact"));
-    }
-    let all_present_before = lifecycle.exits.rules[index..]
-        .iter()
-        .all(|other| other.state != rule.state || !matches!(other.artifact, ArtifactTest::Present(_)));
-    let missing_before = earlier.iter().any(|other| other.artifact == ArtifactTest::Missing);
-    (rule.artifact == ArtifactTest::Any && missing_before && all_present_before)
-        .then(|| format!("earlier rules for `{name}` cover both cases, with and without the artifact"))
 }

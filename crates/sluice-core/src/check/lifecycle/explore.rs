@@ -1,16 +1,20 @@
 //! Plays a lifecycle through: every situation that a task can get into, and every move between two of them.
 //!
 //! A situation is a state, the values of the counters that guards read, whether a workspace is bound, and which
-//! sessions may be alive. Counters stop at the first value beyond every constant they are compared with, so there
-//! are finitely many situations and the picture is exact. Artifacts are free: any gate may be passed.
+//! sessions may be alive. Counters stop at the first value beyond every constant they are compared with or set to, so
+//! there are finitely many situations and the picture is exact. Artifacts are free: any gate may be passed.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::expr::{Compare, Expr, Number, Value};
 use crate::lifecycle::{FieldValue, Hook, Lifecycle, Reaction, STUCK, Spawn, StateId};
 
 /// The most situations that are looked at.
 const MOST_SITUATIONS: usize = 100_000;
+/// The most moves between them.
+const MOST_MOVES: usize = 1_000_000;
+/// The state that a task is created in without an agent: a person reviews what is already there.
+const WITHOUT_AGENT: &str = "reviewing";
 
 /// Where a task can be.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -84,6 +88,15 @@ impl Counters {
             *low = (*low).min(constant.saturating_sub(1));
             *high = (*high).max(constant.saturating_add(1));
         }
+        // A counter that is set far below its bound has a long way up again.
+        for hook in lifecycle.transitions.iter().flat_map(|transition| &transition.hooks) {
+            if let Hook::SetField { field, value: FieldValue::Number(number) } = hook
+                && let Some((_, low, high)) = fields.get_mut(field.as_str())
+            {
+                *low = (*low).min(*number);
+                *high = (*high).max(*number);
+            }
+        }
         Counters { fields, exact: true }
     }
 
@@ -120,11 +133,25 @@ struct Explorer<'a> {
     lifecycle: &'a Lifecycle,
     counters: Counters,
     outgoing: Vec<Vec<usize>>,
-    /// For each state, how often its agent is started again after a crash, and whether crashes lead to `stuck`.
-    crashes: Vec<(u64, bool)>,
+    /// The moves that the exit rules make.
+    monitored: BTreeSet<(StateId, StateId)>,
+    stuck: Option<StateId>,
+    crashes: Vec<Crashes>,
+    moves: usize,
     known: BTreeMap<Situation, usize>,
     open: VecDeque<usize>,
     picture: Picture,
+}
+
+/// What follows from crashes in a state.
+#[derive(Clone, Copy, Debug, Default)]
+struct Crashes {
+    /// How often its agent is started again.
+    respawns: u64,
+    /// Whether they lead to `stuck` in the end.
+    escalate: bool,
+    /// The transition to `stuck` that is taken then, if there is one without a gate.
+    transition: Option<usize>,
 }
 
 impl<'a> Explorer<'a> {
@@ -133,11 +160,26 @@ impl<'a> Explorer<'a> {
         for (index, transition) in lifecycle.transitions.iter().enumerate() {
             outgoing[transition.from.0 as usize].push(index);
         }
-        let mut crashes = vec![(0, false); lifecycle.states.len()];
+        let stuck = lifecycle.find(STUCK);
+        let mut crashes = vec![Crashes::default(); lifecycle.states.len()];
+        let mut monitored = BTreeSet::new();
         for rule in &lifecycle.exits.rules {
-            if let Reaction::Crash { stuck_after, respawn } = &rule.reaction {
-                let again = stuck_after.map_or(0, |limit| u64::from(limit.saturating_sub(1)));
-                crashes[rule.state.0 as usize] = (if *respawn { again } else { 0 }, stuck_after.is_some());
+            match &rule.reaction {
+                Reaction::Crash { stuck_after, respawn } => {
+                    let again = stuck_after.map_or(0, |limit| u64::from(limit.saturating_sub(1)));
+                    let known = &mut crashes[rule.state.0 as usize];
+                    // Several rules count the same crashes, so the most patient one decides.
+                    known.respawns = known.respawns.max(if *respawn { again } else { 0 });
+                    known.escalate |= stuck_after.is_some();
+                }
+                Reaction::Advance(to) => drop(monitored.insert((rule.state, *to))),
+                Reaction::Choose(clauses) => monitored.extend(clauses.iter().map(|(_, to)| (rule.state, *to))),
+                Reaction::MarkDead => {}
+            }
+        }
+        for (index, edge) in lifecycle.transitions.iter().enumerate().rev() {
+            if Some(edge.to) == stuck && edge.gate.is_none() {
+                crashes[edge.from.0 as usize].transition = Some(index);
             }
         }
         let picture = Picture {
@@ -149,7 +191,8 @@ impl<'a> Explorer<'a> {
             taken: vec![false; lifecycle.transitions.len()],
             exact: counters.exact,
         };
-        Explorer { lifecycle, counters, outgoing, crashes, known: BTreeMap::new(), open: VecDeque::new(), picture }
+        let (known, open) = (BTreeMap::new(), VecDeque::new());
+        Explorer { lifecycle, counters, outgoing, monitored, stuck, crashes, moves: 0, known, open, picture }
     }
 
     fn run(mut self) -> Option<Picture> {
@@ -159,7 +202,7 @@ impl<'a> Explorer<'a> {
             self.picture.beginnings.push((id, starts));
         }
         while let Some(from) = self.open.pop_front() {
-            if self.picture.situations.len() > MOST_SITUATIONS {
+            if self.picture.situations.len() > MOST_SITUATIONS || self.moves > MOST_MOVES {
                 return None;
             }
             self.leave(from);
@@ -172,13 +215,15 @@ impl<'a> Explorer<'a> {
         Situation { state, counters, workspace: false, worker: false, reviewer: false }
     }
 
-    /// A task created in a state other than the usual one gets what the first spawning transition into it gives.
+    /// A task created in a state other than the usual one gets what the first spawning transition into it gives; in
+    /// `reviewing` it gets nothing.
     fn beginning(&mut self, state: StateId, usual: bool) -> (Situation, u64) {
         let mut situation = self.empty(state);
         let spawns = |hook: &Hook| matches!(hook, Hook::SpawnAgent(_) | Hook::SpawnReviewer(_));
         let entry = self.lifecycle.transitions.iter().find(|edge| edge.to == state && edge.hooks.iter().any(spawns));
-        let mut starts = 0;
-        if let (false, Some(entry)) = (usual, entry) {
+        let mut starts = self.crashes[state.0 as usize].respawns;
+        let without = usual || self.lifecycle.state_name(state) == WITHOUT_AGENT;
+        if let (false, Some(entry)) = (without, entry) {
             situation.workspace = true;
             for hook in entry.hooks.iter().filter(|hook| spawns(hook)) {
                 starts += self.perform(hook, &mut situation).0;
@@ -209,25 +254,14 @@ impl<'a> Explorer<'a> {
                 continue;
             }
             self.picture.taken[index] = true;
-            let by_person = transition.gate.is_none() && !self.monitor_takes(transition.from, transition.to);
+            let monitored = self.monitored.contains(&(transition.from, transition.to));
+            let by_person = transition.gate.is_none() && !monitored;
             self.take(from, transition.to, Some(index), by_person);
         }
-        let stuck = self.lifecycle.find(STUCK).filter(|stuck| *stuck != state);
-        if let (true, Some(stuck)) = (self.crashes[state.0 as usize].1, stuck) {
-            let ungated = self.outgoing[state.0 as usize].iter().copied().find(|index| {
-                let edge = &self.lifecycle.transitions[*index];
-                edge.to == stuck && edge.gate.is_none()
-            });
-            self.take(from, stuck, ungated, false);
+        let crashes = self.crashes[state.0 as usize];
+        if let (true, Some(stuck)) = (crashes.escalate, self.stuck.filter(|stuck| *stuck != state)) {
+            self.take(from, stuck, crashes.transition, false);
         }
-    }
-
-    fn monitor_takes(&self, from: StateId, to: StateId) -> bool {
-        self.lifecycle.exits.rules.iter().filter(|rule| rule.state == from).any(|rule| match &rule.reaction {
-            Reaction::Advance(target) => *target == to,
-            Reaction::Choose(clauses) => clauses.iter().any(|(_, target)| *target == to),
-            Reaction::Crash { .. } | Reaction::MarkDead => false,
-        })
     }
 
     fn take(&mut self, from: usize, to: StateId, transition: Option<usize>, by_person: bool) {
@@ -246,8 +280,9 @@ impl<'a> Explorer<'a> {
             after.worker = true;
             starts += 1;
         }
-        starts += self.crashes[to.0 as usize].0;
+        starts += self.crashes[to.0 as usize].respawns;
         after.state = to;
+        self.moves += 1;
         let next = self.picture.moves[from].len();
         let to = self.visit(after, Some((from, next)));
         self.picture.moves[from].push(Move { to, transition, starts, by_person });

@@ -4,13 +4,13 @@
 
 use std::collections::BTreeMap;
 
-use super::super::Findings;
 use super::exits::ResolvedReaction;
 use super::shape::Ways;
 use super::{Resolved, ResolvedTransition};
 use crate::artifact::Verdict;
 use crate::expr::Expr;
-use crate::expr::decide::{Domain, TooComplex, Witness, show, witness};
+use crate::expr::decide::{Decider, Domain, TooComplex, Witness, show};
+use crate::findings::Findings;
 use crate::lifecycle::StateId;
 use crate::lifecycle::draft::{self, Draft};
 use crate::problem::{Code, Problem};
@@ -22,39 +22,55 @@ const MOST_CLAUSES: usize = 64;
 pub(super) fn check(draft: &Draft, resolved: &Resolved, ways: &Ways<'_>, findings: &mut Findings) {
     let written: Vec<(&draft::Transition, &ResolvedTransition)> =
         draft.transitions.iter().zip(&resolved.transitions).collect();
+    let mut asker = Asker { decider: Decider::new(Domain::Integers), findings };
     for (transition, found) in &written {
         if let (Some(text), Some(Some(guard))) = (&transition.when, &found.guard) {
-            can_hold(text, guard, findings);
+            asker.can_hold(text, guard);
         }
     }
-    overlapping_transitions(&written, findings);
+    overlapping_transitions(&written, &mut asker);
     for (rule, found) in draft.rules.iter().zip(&resolved.rules) {
         if let (draft::Reaction::ThenWhen(clauses), Some(ResolvedReaction::Choose(guards))) =
             (&rule.reaction, &found.reaction)
         {
-            then_when(clauses.span, &clauses.value, guards, findings);
+            then_when(clauses.span, &clauses.value, guards, &mut asker);
         }
     }
-    verdicts(draft, &written, ways, findings);
+    verdicts(draft, &written, ways, &mut asker);
 }
 
-/// Asks for a witness; a question too hard to answer is itself reported, at `span`.
-fn ask(all: &[&Expr], none: &[&Expr], span: Span, findings: &mut Findings) -> Option<Witness> {
-    witness(all, none, Domain::Integers).unwrap_or_else(|TooComplex| {
-        findings.add(
-            Problem::new(Code::BadGuard, span, "these guards are too entangled to be compared with each other")
-                .help("use fewer fields in them, or fewer `||`"),
-        );
-        None
-    })
+/// Asks about guards, and reports.
+struct Asker<'a> {
+    decider: Decider,
+    findings: &'a mut Findings,
 }
 
-fn can_hold(text: &Text, guard: &Expr, findings: &mut Findings) {
-    if witness(&[guard], &[], Domain::Integers) == Ok(None) {
-        findings.add(
-            Problem::new(Code::NeverHolds, text.span, "this guard can never hold")
-                .note("no whole numbers satisfy it, so the transition is never taken"),
-        );
+impl Asker<'_> {
+    /// Asks for a witness. The first question that is too hard is reported, at `span`; the rest is not asked.
+    fn ask(&mut self, all: &[&Expr], none: &[&Expr], span: Span) -> Result<Option<Witness>, TooComplex> {
+        let answer = self.decider.witness(all, none);
+        if answer.is_err() && self.decider.refused_first() {
+            self.findings.add(
+                Problem::new(Code::BadGuard, span, "these guards are too entangled to be compared with each other")
+                    .note("because of it no guard of the file was judged any further")
+                    .help("use fewer fields in them, or fewer `||`"),
+            );
+        }
+        answer
+    }
+
+    /// Values that show that something is wrong, if they were found.
+    fn shown(&mut self, all: &[&Expr], none: &[&Expr], span: Span) -> Option<Witness> {
+        self.ask(all, none, span).ok().flatten()
+    }
+
+    fn can_hold(&mut self, text: &Text, guard: &Expr) {
+        if self.ask(&[guard], &[], text.span) == Ok(None) {
+            self.findings.add(
+                Problem::new(Code::NeverHolds, text.span, "this guard can never hold")
+                    .note("no whole numbers satisfy it, so the transition is never taken"),
+            );
+        }
     }
 }
 
@@ -64,7 +80,7 @@ struct Clause<'a> {
     guard: Option<&'a Expr>,
 }
 
-fn overlapping_transitions(written: &[(&draft::Transition, &ResolvedTransition)], findings: &mut Findings) {
+fn overlapping_transitions(written: &[(&draft::Transition, &ResolvedTransition)], asker: &mut Asker<'_>) {
     let mut pairs: BTreeMap<(StateId, StateId), Vec<Clause<'_>>> = BTreeMap::new();
     for (transition, found) in written {
         let (Some(from), Some(to)) = (found.from, found.to) else { continue };
@@ -76,28 +92,28 @@ fn overlapping_transitions(written: &[(&draft::Transition, &ResolvedTransition)]
         pairs.entry((from, to)).or_default().push(Clause { span: transition.clause_span(), guard });
     }
     for clauses in pairs.values() {
-        overlap(clauses, "transitions between the same two states", findings);
+        overlap(clauses, "transitions between the same two states", asker);
     }
 }
 
 /// Reports each clause that can hold together with an earlier one.
-fn overlap(clauses: &[Clause<'_>], what: &str, findings: &mut Findings) {
+fn overlap(clauses: &[Clause<'_>], what: &str, asker: &mut Asker<'_>) {
     if clauses.len() > MOST_CLAUSES {
         let message = format!("more than {MOST_CLAUSES} {what}");
-        findings.add(Problem::new(Code::TooMuchStructure, clauses[MOST_CLAUSES].span, message));
+        asker.findings.add(Problem::new(Code::TooMuchStructure, clauses[MOST_CLAUSES].span, message));
         return;
     }
     for (index, later) in clauses.iter().enumerate() {
         let first = clauses[..index].iter().find_map(|earlier| {
             let guards: Vec<&Expr> = earlier.guard.into_iter().chain(later.guard).collect();
-            ask(&guards, &[], later.span, findings).map(|found| (earlier, found))
+            asker.shown(&guards, &[], later.span).map(|found| (earlier, found))
         });
         let Some((earlier, found)) = first else { continue };
         let message = match (earlier.guard, later.guard) {
             (None, None) => format!("two {what}, and no guard tells them apart"),
             _ => format!("two {what} overlap: both hold at {}", show(&found)),
         };
-        findings.add(
+        asker.findings.add(
             Problem::new(Code::Overlap, later.span, message)
                 .other(earlier.span, "holds there too")
                 .help("make the guards exclude each other, so that exactly one holds"),
@@ -105,22 +121,17 @@ fn overlap(clauses: &[Clause<'_>], what: &str, findings: &mut Findings) {
     }
 }
 
-fn then_when(
-    key: Span,
-    clauses: &[draft::Clause],
-    guards: &[(Option<Expr>, Option<StateId>)],
-    findings: &mut Findings,
-) {
+fn then_when(key: Span, clauses: &[draft::Clause], guards: &[(Option<Expr>, Option<StateId>)], asker: &mut Asker<'_>) {
     let read: Option<Vec<&Expr>> = guards.iter().map(|(guard, _)| guard.as_ref()).collect();
     let Some(read) = read else { return };
     let spans = clauses.iter().map(|clause| clause.when.span);
     let clauses: Vec<Clause<'_>> = spans.zip(&read).map(|(span, guard)| Clause { span, guard: Some(*guard) }).collect();
-    overlap(&clauses, "clauses of this rule", findings);
+    overlap(&clauses, "clauses of this rule", asker);
     if clauses.len() > MOST_CLAUSES {
         return;
     }
-    if let Some(found) = ask(&[], &read, key, findings) {
-        findings.add(
+    if let Some(found) = asker.shown(&[], &read, key) {
+        asker.findings.add(
             Problem::new(Code::Gap, key, format!("no clause of `then_when` holds at {}", show(&found)))
                 .note("exactly one clause must hold for every whole number, negative ones too")
                 .help("widen a clause, or add one for the rest"),
@@ -141,7 +152,7 @@ fn verdicts(
     draft: &Draft,
     written: &[(&draft::Transition, &ResolvedTransition)],
     ways: &Ways<'_>,
-    findings: &mut Findings,
+    asker: &mut Asker<'_>,
 ) {
     let mut taken: BTreeMap<(StateId, &str), BTreeMap<Verdict, Taken<'_>>> = BTreeMap::new();
     for (transition, found) in written {
@@ -157,11 +168,11 @@ fn verdicts(
     }
     for ((state, title), verdicts) in &taken {
         let index = state.0 as usize;
-        let section = Section { state: &draft.states[index].name.value, title, way: ways.to(index) };
+        let section = Section { state: &draft.states[index].name.value, title, index, ways };
         for (verdict, other) in [(Verdict::Pass, Verdict::Fail), (Verdict::Fail, Verdict::Pass)] {
             match (verdicts.get(&verdict), verdicts.get(&other)) {
-                (Some(entry), None) => section.not_taken(entry, other, findings),
-                (Some(entry), Some(_)) => section.gap(entry, verdict, findings),
+                (Some(entry), None) => section.not_taken(entry, other, asker.findings),
+                (Some(entry), Some(_)) => section.gap(entry, verdict, asker),
                 (None, _) => {}
             }
         }
@@ -172,8 +183,8 @@ fn verdicts(
 struct Section<'a> {
     state: &'a str,
     title: &'a str,
-    /// How a task gets to that state.
-    way: Option<String>,
+    index: usize,
+    ways: &'a Ways<'a>,
 }
 
 impl Section<'_> {
@@ -183,24 +194,24 @@ impl Section<'_> {
         let message = format!("no transition leaves `{state}` when `## {}` says {missing}", self.title);
         findings.add(
             Problem::new(Code::VerdictNotTaken, span, message)
-                .maybe_note(self.way.clone())
+                .maybe_note(self.ways.to(self.index))
                 .note(format!("with the verdict {missing} it can only be moved on by hand"))
                 .help(format!("add a transition from `{state}` with `verdict: {missing}`")),
         );
     }
 
-    fn gap(&self, entry: &Taken<'_>, verdict: Verdict, findings: &mut Findings) {
+    fn gap(&self, entry: &Taken<'_>, verdict: Verdict, asker: &mut Asker<'_>) {
         let guards: Option<Vec<&Expr>> = entry.clauses.iter().map(|(_, guard)| *guard).collect();
         let (Some(guards), Some((span, _))) = (guards, entry.clauses.last()) else { return };
         if entry.unread || guards.len() > MOST_CLAUSES {
             return;
         }
-        if let Some(found) = ask(&[], &guards, *span, findings) {
+        if let Some(found) = asker.shown(&[], &guards, *span) {
             let (verdict, values, state) = (verdict.word(), show(&found), self.state);
             let message = format!("no transition leaves `{state}` when `## {}` says {verdict} at {values}", self.title);
-            findings.add(
+            asker.findings.add(
                 Problem::new(Code::VerdictGap, *span, message)
-                    .maybe_note(self.way.clone())
+                    .maybe_note(self.ways.to(self.index))
                     .help("widen a guard, or add a transition for the rest"),
             );
         }

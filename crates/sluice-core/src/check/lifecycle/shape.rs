@@ -5,12 +5,13 @@
 
 use std::collections::VecDeque;
 
-use super::super::Findings;
+use super::super::arrows;
 use super::super::graph::{self, Edges};
 use super::{Names, Resolved, initial_states};
+use crate::findings::Findings;
 use crate::lifecycle::draft::{self, Draft};
 use crate::lifecycle::{STUCK, StateId};
-use crate::problem::{Code, Problem, list};
+use crate::problem::{Code, Problem, few, list};
 
 /// The moves between states, and the shortest way to each from where tasks begin.
 pub(super) struct Ways<'a> {
@@ -44,23 +45,29 @@ impl<'a> Ways<'a> {
             way.push(before);
         }
         let names: Vec<&str> = way.iter().rev().map(|index| self.draft.states[*index].name.value.as_str()).collect();
-        (names.len() > 1).then(|| format!("a task gets there by {}", names.join(" → ")))
+        (names.len() > 1).then(|| format!("a task gets there by {}", arrows(&names)))
     }
 }
 
-pub(super) fn check(draft: &Draft, resolved: &Resolved, ways: &Ways<'_>, findings: &mut Findings) {
+/// Gives for each state whether a task can reach it, as far as the transitions alone tell.
+pub(super) fn check(draft: &Draft, resolved: &Resolved, ways: &Ways<'_>, findings: &mut Findings) -> Vec<bool> {
+    let all = || vec![true; draft.states.len()];
     if draft.states.is_empty() {
-        return;
+        return all();
     }
     if !draft.states.iter().any(|state| state.terminal) {
         findings.add(
             Problem::new(Code::NoWayOut, draft.states[0].name.span, "no state is terminal, so no task can ever end")
                 .help("mark the last state with `terminal: true`"),
         );
-        return;
+        return all();
     }
-    no_way_out(draft, resolved, ways, findings);
-    unreachable(draft, resolved, &ways.edges, findings);
+    let back = graph::reversed(&ways.edges);
+    no_way_out(draft, resolved, ways, &back, findings);
+    if resolved.transitions.iter().any(|transition| transition.to.is_none()) {
+        return all();
+    }
+    unreachable(draft, resolved, &ways.edges, &back, findings)
 }
 
 /// Transitions whose ends are known, and the engine's own moves to `stuck`.
@@ -83,14 +90,14 @@ fn edges(draft: &Draft, resolved: &Resolved, names: &Names<'_>) -> Edges {
     edges
 }
 
-fn no_way_out(draft: &Draft, resolved: &Resolved, ways: &Ways<'_>, findings: &mut Findings) {
+fn no_way_out(draft: &Draft, resolved: &Resolved, ways: &Ways<'_>, back: &Edges, findings: &mut Findings) {
     let terminal = draft.states.iter().enumerate().filter(|(_, state)| state.terminal).map(|(index, _)| index);
     if resolved.transitions.iter().any(|transition| transition.from.is_none()) {
         return;
     }
     let unsure = resolved.transitions.iter().filter(|transition| transition.to.is_none()).filter_map(|it| it.from);
     let ends: Vec<usize> = terminal.chain(unsure.map(|id| id.0 as usize)).collect();
-    let leads_out = graph::reachable(&graph::reversed(&ways.edges), ends);
+    let leads_out = graph::reachable(back, ends);
     for (index, state) in draft.states.iter().enumerate().filter(|(index, _)| !leads_out[*index]) {
         let name = &state.name.value;
         let message = format!("no terminal state can be reached from `{name}`");
@@ -102,23 +109,19 @@ fn no_way_out(draft: &Draft, resolved: &Resolved, ways: &Ways<'_>, findings: &mu
     }
 }
 
-fn unreachable(draft: &Draft, resolved: &Resolved, edges: &Edges, findings: &mut Findings) {
-    if resolved.transitions.iter().any(|transition| transition.to.is_none()) {
-        return;
-    }
+fn unreachable(draft: &Draft, resolved: &Resolved, edges: &Edges, back: &Edges, findings: &mut Findings) -> Vec<bool> {
     let initial = initial_states(&resolved.states);
     let unsure = resolved.transitions.iter().filter(|transition| transition.from.is_none()).filter_map(|it| it.to);
     let reached = graph::reachable(edges, initial.iter().copied().chain(unsure).map(|id| id.0 as usize));
     let starts: Vec<&str> = initial.iter().map(|id| draft.states[id.0 as usize].name.value.as_str()).collect();
     for (index, state) in draft.states.iter().enumerate().filter(|(index, _)| !reached[*index]) {
         let name = &state.name.value;
-        let from: Vec<&str> = (0..edges.len())
-            .filter(|other| *other != index && edges[*other].contains(&index))
-            .map(|other| draft.states[other].name.value.as_str())
-            .collect();
+        let mut from: Vec<usize> = back[index].iter().copied().filter(|other| *other != index).collect();
+        from.dedup();
+        let from: Vec<&str> = from.iter().map(|other| draft.states[*other].name.value.as_str()).collect();
         let note = match from.is_empty() {
             true => "no transition leads to it".to_owned(),
-            false => format!("transitions lead to it only from {}, which cannot be reached either", list(&from, "and")),
+            false => format!("transitions lead to it only from {}, which cannot be reached either", few(&from)),
         };
         findings.add(
             Problem::new(Code::UnreachableState, state.name.span, format!("no task can reach the state `{name}`"))
@@ -127,4 +130,5 @@ fn unreachable(draft: &Draft, resolved: &Resolved, edges: &Edges, findings: &mut
                 .help("add a transition to it, or remove it"),
         );
     }
+    reached
 }

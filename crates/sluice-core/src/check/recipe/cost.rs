@@ -1,10 +1,14 @@
 //! The greatest number of agents that a run can start.
 
-use super::super::{Findings, count};
+use super::super::count;
 use super::order::Order;
+use crate::findings::Findings;
 use crate::problem::{Code, Problem};
 use crate::recipe::draft::Draft;
 use crate::recipe::{Items, Recipe, StepId, Work};
+
+/// So many steps whose number of agents is not known are named; the rest is counted.
+const MOST_LISTED: usize = 8;
 
 pub(super) fn check(draft: &Draft, recipe: &Recipe, order: &Order, findings: &mut Findings) {
     let rounds = rounds(recipe, order);
@@ -30,6 +34,11 @@ pub(super) fn check(draft: &Draft, recipe: &Recipe, order: &Order, findings: &mu
     }
     if total == 0 && open.is_empty() {
         return;
+    }
+    let more = open.len().saturating_sub(MOST_LISTED);
+    open.truncate(MOST_LISTED);
+    if more > 0 {
+        open.push(format!("those of {}", count(more as u64, "more step")));
     }
     let span = draft.name.as_ref().map_or(draft.span, |name| name.span);
     let message = match open.is_empty() {

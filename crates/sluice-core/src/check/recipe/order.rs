@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::super::Findings;
+use super::super::arrows;
 use super::super::graph::{self, Edges};
-use crate::problem::{Code, Problem, clip, list, suggest};
+use crate::findings::Findings;
+use crate::problem::{Code, Problem, clip, list};
 use crate::recipe::draft::Draft;
 use crate::recipe::{Dialect, StepId};
 
@@ -63,7 +64,7 @@ fn names<'a>(draft: &'a Draft, findings: &mut Findings) -> BTreeMap<&'a str, usi
         let first = *ids.entry(step.name.value.as_str()).or_insert(index);
         if first != index {
             let message = format!("two steps are called `{}`", clip(&step.name.value));
-            findings.add(
+            findings.hole(
                 Problem::new(Code::DuplicateName, step.name.span, message)
                     .other(draft.steps[first].name.span, "the first one")
                     .help("give each step a name of its own"),
@@ -87,9 +88,9 @@ fn resolve(draft: &Draft, ids: &BTreeMap<&str, usize>, key: &str, findings: &mut
                         clip(&step.name.value),
                         clip(&need.value)
                     );
-                    findings.add(
+                    findings.hole(
                         Problem::new(Code::UnknownStep, need.span, message)
-                            .maybe_help(suggest(&need.value, ids.keys().copied())),
+                            .maybe_help(findings.suggest(&need.value, ids.keys().copied())),
                     );
                 }
             }
@@ -125,14 +126,12 @@ fn without_cycles(draft: &Draft, needs: Edges, key: &str, findings: &mut Finding
     (cut, members.into_values().flatten().collect())
 }
 
+/// A cycle of more steps than this is only counted.
+const MOST_LISTED: usize = 8;
+
 fn report_cycle(draft: &Draft, needs: &Edges, component: &[usize], first: usize, key: &str, findings: &mut Findings) {
     let inside = |node: usize| component[node] == component[first];
-    let round = needs[first]
-        .iter()
-        .filter(|next| inside(**next))
-        .filter_map(|next| graph::shortest(needs, *next, first, inside))
-        .min_by_key(Vec::len)
-        .unwrap_or_default();
+    let round = graph::round(needs, first, inside).unwrap_or_default();
     let name = |index: &usize| draft.steps[*index].name.value.as_str();
     let way: Vec<&str> = std::iter::once(&first).chain(&round).map(name).collect();
     let next = round.first().map_or(first, |next| *next);
@@ -143,12 +142,13 @@ fn report_cycle(draft: &Draft, needs: &Edges, component: &[usize], first: usize,
         .find(|need| need.value == name(&next))
         .map_or(draft.steps[first].name.span, |need| need.span);
     let message = match round.len() {
-        0 | 1 => format!("`{}` waits for itself", name(&first)),
-        _ => format!("{} wait for each other", list(&way[..way.len() - 1], "and")),
+        0 | 1 => format!("`{}` waits for itself", clip(name(&first))),
+        2..=MOST_LISTED => format!("{} wait for each other", list(&way[..way.len() - 1], "and")),
+        count => format!("{count} steps wait for each other, one of them `{}`", clip(name(&first))),
     };
-    findings.add(
+    findings.hole(
         Problem::new(Code::Cycle, span, message)
-            .note(format!("{}, where `→` reads \"waits for\"", way.join(" → ")))
+            .note(format!("{}, where `→` reads \"waits for\"", arrows(&way)))
             .help(format!("take one of them out of `{key}`; a way back is a loop with a bound, not a need")),
     );
 }

@@ -1,13 +1,13 @@
 //! Which values a text or a condition can read, and where they come from.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::super::Findings;
 use super::order::Order;
 use crate::expr::{Compare, Path, Value};
+use crate::findings::Findings;
 use crate::problem::{Code, Problem, clip, list, suggest};
 use crate::recipe::StepId;
-use crate::recipe::draft::{Draft, Work};
+use crate::recipe::draft::{Draft, Input, Work};
 use crate::span::Span;
 use crate::text::{Placeholder, Syntax};
 
@@ -21,7 +21,7 @@ const STATUSES: [&str; 4] = ["completed", "failed", "skipped", "cancelled"];
 const STEP_FIELDS: [&str; 4] = ["output", "result", "status", "summary"];
 /// What a command gives besides.
 const COMMAND_FIELDS: [&str; 2] = ["exit_code", "stderr"];
-/// Variables with a meaning of their own, which no output can be called.
+/// Variables with a meaning of their own, which no step and no output can be called.
 pub(super) const RESERVED: [&str; 7] = ["input", "run", "item", "index", "iteration", "history", "output"];
 
 /// Where a text stands, which decides what else it can read.
@@ -52,6 +52,8 @@ pub(super) struct Scope<'a> {
     steps: BTreeMap<&'a str, StepId>,
     /// The steps that store their output under a name.
     outputs: BTreeMap<&'a str, Vec<StepId>>,
+    /// The declared inputs; `None` if the file declares none, and then every name will do.
+    inputs: Option<BTreeSet<&'a str>>,
 }
 
 /// Why a path leads nowhere.
@@ -76,7 +78,8 @@ impl<'a> Scope<'a> {
                 outputs.entry(&output.value).or_default().push(id);
             }
         }
-        Scope { order, draft, steps, outputs }
+        let names = |inputs: &'a Vec<Input>| inputs.iter().map(|input| input.name.value.as_str()).collect();
+        Scope { order, draft, steps, outputs, inputs: draft.inputs.as_ref().map(names) }
     }
 
     pub(super) fn step(&self, name: &str) -> Option<StepId> {
@@ -122,10 +125,8 @@ impl<'a> Scope<'a> {
     }
 
     fn input(&self, name: &str) -> Result<(), Unknown> {
-        match &self.draft.inputs {
-            Some(inputs) if !inputs.iter().any(|input| input.name.value == name) => {
-                Err(Unknown::Input(name.to_owned()))
-            }
+        match &self.inputs {
+            Some(inputs) if !inputs.contains(name) => Err(Unknown::Input(name.to_owned())),
             Some(_) | None => Ok(()),
         }
     }
@@ -162,7 +163,7 @@ impl<'a> Scope<'a> {
                 .help(format!("let `{}` wait for `{}`", clip(own), clip(giver)))
             }
             other => Problem::new(Code::UnknownVariable, span, format!("`{shown}` is not defined"))
-                .maybe_help(self.advice(&found.path, &other, place)),
+                .maybe_help(self.advice(&found.path, &other, place, findings)),
         };
         findings.add(match place {
             Place::Command => problem.note("for the shell's own variable, write `$${NAME}`"),
@@ -170,7 +171,7 @@ impl<'a> Scope<'a> {
         });
     }
 
-    fn advice(&self, path: &Path, unknown: &Unknown, place: Place) -> Option<String> {
+    fn advice(&self, path: &Path, unknown: &Unknown, place: Place, findings: &Findings) -> Option<String> {
         match unknown {
             Unknown::Field(field, known) => {
                 let named =
@@ -178,13 +179,13 @@ impl<'a> Scope<'a> {
                 suggest(field, known.iter().copied()).filter(|help| help.starts_with("did")).or(named)
             }
             Unknown::Input(name) => {
-                let inputs = self.draft.inputs.iter().flatten().map(|input| input.name.value.as_str());
-                suggest(name, inputs).or_else(|| Some("declare it under `input`".into()))
+                let inputs = self.inputs.iter().flatten().copied();
+                findings.suggest(name, inputs).or_else(|| Some("declare it under `input`".into()))
             }
             Unknown::Nothing | Unknown::Late(_) => {
                 let names = self.outputs.keys().copied().chain(self.step_names());
                 let names = names.chain(place.own_variables().iter().copied()).chain(["input", "run"]);
-                suggest(path.head(), names)
+                findings.suggest(path.head(), names)
             }
         }
     }
@@ -213,21 +214,19 @@ impl<'a> Scope<'a> {
                 span,
                 format!("the condition of `{own}` reads `{path}`, which nothing gives"),
             )
-            .maybe_help(self.advice(path, &unknown, Place::Command)),
+            .maybe_help(self.advice(path, &unknown, Place::Command, findings)),
             Err(unknown @ Unknown::Input(_)) => Problem::new(
                 Code::UnknownVariable,
                 span,
                 format!("the condition of `{own}` reads `{path}`, which is not an input"),
             )
-            .maybe_help(self.advice(path, &unknown, Place::Command)),
+            .maybe_help(self.advice(path, &unknown, Place::Command, findings)),
             Err(Unknown::Nothing) => {
                 let what = if path.tail().is_empty() { "an output of a step" } else { "a step" };
-                Problem::new(
-                    Code::UnknownStep,
-                    span,
-                    format!("the condition of `{own}` reads `{path}`, but `{}` is not {what}", clip(path.head())),
-                )
-                .maybe_help(suggest(path.head(), self.step_names().chain(self.outputs.keys().copied())))
+                let help = findings.suggest(path.head(), self.step_names().chain(self.outputs.keys().copied()));
+                let message =
+                    format!("the condition of `{own}` reads `{path}`, but `{}` is not {what}", clip(path.head()));
+                return findings.hole(Problem::new(Code::UnknownStep, span, message).maybe_help(help));
             }
         };
         findings.add(problem);
