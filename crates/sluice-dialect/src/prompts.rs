@@ -124,12 +124,13 @@ pub struct PromptReader<'a> {
     known: BTreeMap<String, PromptFile>,
     read: Vec<(String, Vec<u8>)>,
     bytes: usize,
+    is_full: bool,
 }
 
 impl<'a> PromptReader<'a> {
     /// A reader of the files in `from` that adds what it reads to `sources`.
     pub fn new(from: &'a mut dyn PromptSource, sources: &'a mut Sources) -> Self {
-        PromptReader { from, sources, known: BTreeMap::new(), read: Vec::new(), bytes: 0 }
+        PromptReader { from, sources, known: BTreeMap::new(), read: Vec::new(), bytes: 0, is_full: false }
     }
 
     /// What stands in the file `written`.
@@ -137,13 +138,21 @@ impl<'a> PromptReader<'a> {
         if let Some(found) = self.known.get(written) {
             return found.clone();
         }
-        let found = match self.from.find(written) {
+        let found = match self.from_source(written) {
             Found::File { shown, bytes } => self.file(written, shown, bytes),
             Found::Missing(reason) => PromptFile::Missing(reason),
             Found::Outside(reason) => PromptFile::Outside(reason),
         };
         self.known.insert(written.to_owned(), found.clone());
         found
+    }
+
+    /// Once there is too much, nothing more is opened.
+    fn from_source(&mut self, written: &str) -> Found {
+        match self.is_full {
+            true => Found::Missing(too_much()),
+            false => self.from.find(written),
+        }
     }
 
     /// The files that could be read, each once, in the order of the definition.
@@ -156,8 +165,8 @@ impl<'a> PromptReader<'a> {
             return PromptFile::Missing(format!("it is larger than {} KiB", MOST_BYTES >> 10));
         }
         if self.bytes + bytes.len() > MOST_BYTES_TOGETHER {
-            let most = MOST_BYTES_TOGETHER >> 20;
-            return PromptFile::Missing(format!("with it, the prompt files have more than {most} MiB together"));
+            self.is_full = true;
+            return PromptFile::Missing(too_much());
         }
         let decoded = decode(FileId(0), &bytes);
         if let Some(problem) = decoded.problem {
@@ -174,6 +183,10 @@ impl<'a> PromptReader<'a> {
             value,
         }))
     }
+}
+
+fn too_much() -> String {
+    format!("the prompt files of this definition have more than {} MiB together", MOST_BYTES_TOGETHER >> 20)
 }
 
 /// The first `most` bytes of a regular file, and one more if there are more.

@@ -1,6 +1,6 @@
 //! How a command answers: data to stdout, the rest to stderr, and an exit code that scripts can rely on.
 
-use std::io::Write;
+use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
 
 use serde_json::json;
@@ -83,16 +83,29 @@ impl Output {
     }
 }
 
-/// Writes data to stdout. A reader that has gone away (`| head`) is no failure.
+/// Writes data to stdout.
 pub(crate) fn print(text: &str) {
     let mut stdout = anstream::stdout().lock();
-    let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+    written(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()));
 }
 
 /// Writes bytes to stdout as they are, whatever the terminal can show.
 pub(crate) fn print_bytes(bytes: &[u8]) {
-    let mut stdout = std::io::stdout().lock();
-    let _ = stdout.write_all(bytes).and_then(|()| stdout.flush());
+    let mut stdout = io::stdout().lock();
+    written(stdout.write_all(bytes).and_then(|()| stdout.flush()));
+}
+
+/// A reader that has gone away (`| head`) is no failure. Anything else is: who redirects into a file on a full disk
+/// must not take the half of it for the whole.
+fn written(result: io::Result<()>) {
+    match result {
+        Ok(()) => {}
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
+        Err(error) => {
+            say(&format!("error: cannot write the answer: {error}"));
+            std::process::exit(i32::from(Exit::Refused as u8));
+        }
+    }
 }
 
 /// Writes a JSON document to stdout.

@@ -44,4 +44,15 @@ mod tests {
         }
         assert_eq!(PAGES.len(), Code::ALL.len());
     }
+
+    #[test]
+    fn the_table_of_codes_is_that_of_the_code() {
+        let table = include_str!("../../../docs/problems/README.md");
+        let written: Vec<&str> = table.lines().filter(|line| line.starts_with("| S")).collect();
+        let row = |code: &Code| {
+            let (name, title) = (code.as_str(), code.title().trim_end_matches('.'));
+            format!("| {name} | {} | [{title}]({name}.md) |", code.severity().word())
+        };
+        assert_eq!(written, Code::ALL.iter().map(row).collect::<Vec<_>>());
+    }
 }

@@ -11,7 +11,7 @@ use crate::span::{Span, Text};
 use crate::text::{BadPlaceholder, Command, Placeholder, Reading, Syntax, Template};
 
 /// The most variables of one prompt file.
-const MOST_VARIABLES: usize = 1_000;
+const MOST_VARIABLES: usize = 500;
 const ESCAPED: &str = "write `$${` for a `${` that is no variable";
 
 /// Reads a guard or condition; `code` is what a failure is reported as.

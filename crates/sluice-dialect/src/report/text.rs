@@ -6,7 +6,7 @@
 
 use super::Style;
 use crate::source::Sources;
-use annotate_snippets::{Annotation, AnnotationKind, Element, Group, Level, Renderer, Snippet};
+use annotate_snippets::{Annotation, AnnotationKind, Element, Group, Level, Origin, Renderer, Snippet};
 use sluice_core::problem::{Problem, Severity};
 use sluice_core::span::{FileId, Span};
 use std::fmt::Write;
@@ -75,7 +75,11 @@ fn finding(sources: &Sources, problem: &Problem, renderer: &Renderer) -> String 
     let excerpts = excerpts(sources, problem);
     let mut group = Group::with_title(level.primary_title(line(&problem.message)).id(problem.code.as_str()));
     for (index, excerpt) in excerpts.iter().enumerate() {
-        group = group.element(excerpt.draw(sources, index));
+        // Of a file that is empty, or that could not be read, there is nothing to show but its path.
+        group = match sources.text(excerpt.file).is_empty() {
+            true => group.element(Origin::path(line(sources.path(excerpt.file)))),
+            false => group.element(excerpt.draw(sources, index)),
+        };
     }
     let note = |note: &String| Element::from(Level::NOTE.message(lines(note)));
     group = group.elements(problem.notes.iter().map(note));
@@ -277,10 +281,7 @@ mod tests {
         ");
         insta::assert_snapshot!(drawn("", |file| at(file, 0..0)), @"
         error[S0107]: both can hold
-         --> dir/a.yml:1:1
-          |
-        1 |
-          | ^
+         --> dir/a.yml
         ");
     }
 

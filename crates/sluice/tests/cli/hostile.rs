@@ -1,6 +1,6 @@
 //! Inputs that nobody should write: each gets an answer, and nothing is eaten up.
 
-use super::sluice::{folder, run_in};
+use super::sluice::{command, folder, run_in};
 
 const STEP: &str = "name: hello\nsteps:\n  - name: greet\n    type: script\n    command: echo hello\n";
 
@@ -75,6 +75,40 @@ fn a_fifo_and_a_folder_are_not_waited_for() {
     let fifo = place.path().join("pipe.yml");
     assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
     assert_eq!(run_in(place.path(), &["check", "pipe.yml"]).code, 1);
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_named_and_nothing_is_shown_of_it() {
+    let place = folder(&[]);
+    assert!(std::process::Command::new("mkfifo").arg(place.path().join("pipe.yml")).status().unwrap().success());
+    insta::assert_snapshot!(run_in(place.path(), &["check", "pipe.yml"]).shown(), @r"
+    error[S0002]: the file cannot be read: it is not a file
+     --> pipe.yml
+      |
+      = help: name a file that is there, and that you may read
+
+    --- stderr
+    1 error in 1 file
+    --- exit 1
+    ");
+}
+
+#[test]
+fn an_answer_that_cannot_be_written_is_a_failure() {
+    let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+    let home = folder(&[]);
+    let answer = command(home.path(), home.path(), &["workflow", "show", "default"]).stdout(full).output().unwrap();
+    assert_eq!(answer.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&answer.stderr).contains("error: cannot write the answer"));
+}
+
+#[test]
+fn findings_end() {
+    let steps: String = (0..1500).map(|n| format!("  - {{name: s{n}, type: script, comand: x}}\n")).collect();
+    let place = folder(&[("many.yml", format!("name: many\nsteps:\n{steps}").as_bytes())]);
+    let answer = run_in(place.path(), &["check", "many.yml", "--json"]);
+    assert_eq!(answer.findings().len(), 1000);
+    assert!(answer.stdout.contains("the file has 500 more findings, which are not listed"));
 }
 
 #[test]

@@ -45,15 +45,22 @@ pub(crate) fn run_in(folder: &Path, arguments: &[&str]) -> Answer {
     run_with(folder, home.path(), arguments)
 }
 
-/// The same, with the home `home`.
+/// What it writes to stdout, as it is.
+pub(crate) fn bytes_in(folder: &Path, arguments: &[&str]) -> Vec<u8> {
+    let home = tempfile::tempdir().unwrap();
+    command(folder, home.path(), arguments).output().unwrap().stdout
+}
+
+/// `sluice` with `arguments` in `folder`, with the home `home`.
+pub(crate) fn command(folder: &Path, home: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_sluice"));
+    command.args(arguments).current_dir(folder).env_clear().env("SLUICE_HOME", home);
+    command
+}
+
+/// Runs it.
 pub(crate) fn run_with(folder: &Path, home: &Path, arguments: &[&str]) -> Answer {
-    let output = Command::new(env!("CARGO_BIN_EXE_sluice"))
-        .args(arguments)
-        .current_dir(folder)
-        .env_clear()
-        .env("SLUICE_HOME", home)
-        .output()
-        .unwrap();
+    let output = command(folder, home, arguments).output().unwrap();
     Answer {
         code: output.status.code().unwrap_or(-1),
         stdout: String::from_utf8(output.stdout).unwrap(),

@@ -2,7 +2,7 @@
 
 use sluice_core::problem::Code;
 
-use super::sluice::{folder, run, run_in, run_with};
+use super::sluice::{bytes_in, folder, run, run_in, run_with};
 
 const BUILT_IN: [(&str, &str); 12] = [
     ("default", "lifecycle"),
@@ -89,6 +89,29 @@ fn a_broken_neighbour_hurts_nobody() {
     assert!(list.stdout.contains("cannot be used: 1 error in"), "{}", list.stdout);
     assert!(list.stderr.contains("2 cannot be used"), "{}", list.stderr);
     assert_eq!(run_in(place.path(), &["workflow", "show", "fine"]).code, 0);
+}
+
+#[test]
+fn a_file_is_shown_byte_for_byte() {
+    let marked = format!("\u{feff}{}", recipe("marked", "x")).replace('\n', "\r\n").into_bytes();
+    let latin = b"name: caf\xe9\nsteps: []\0\n".to_vec();
+    let place = folder(&[(".sluice/workflows/marked.yml", &marked), (".sluice/workflows/latin.yml", &latin)]);
+    assert_eq!(bytes_in(place.path(), &["workflow", "show", "marked"]), marked);
+    assert_eq!(bytes_in(place.path(), &["workflow", "show", "latin"]), latin, "found by its file's name");
+}
+
+#[test]
+fn a_neighbour_is_not_checked_to_show_another() {
+    // Checking this one finds a thousand mistakes; its name is all that `show` and `graph` want of it.
+    let steps: String =
+        (0..2000).map(|n| format!("  - {{name: s{n}, needs: [t{n}], type: script, command: x}}\n")).collect();
+    let place = folder(&[
+        (".sluice/workflows/slow.yml", format!("name: slow\nsteps:\n{steps}").as_bytes()),
+        (".sluice/workflows/fine.yml", recipe("fine", "fine").as_bytes()),
+    ]);
+    assert_eq!(run_in(place.path(), &["graph", "fine"]).code, 0);
+    assert!(run_in(place.path(), &["workflow", "show", "slow"]).stdout.starts_with("name: slow"));
+    assert_eq!(run_in(place.path(), &["graph", "slow"]).code, 1);
 }
 
 #[test]

@@ -19,8 +19,8 @@ const RUN_FIELDS: [&str; 5] = ["id", "prompt", "context", "workspace", "work_ord
 const STATUSES: [&str; 4] = ["completed", "failed", "skipped", "cancelled"];
 /// What any step gives.
 const STEP_FIELDS: [&str; 4] = ["output", "result", "status", "summary"];
-/// What a command gives besides.
-const COMMAND_FIELDS: [&str; 2] = ["exit_code", "stderr"];
+/// What a command gives.
+const COMMAND_FIELDS: [&str; 6] = ["output", "result", "status", "summary", "exit_code", "stderr"];
 /// Variables with a meaning of their own, which no step and no output can be called.
 pub(super) const RESERVED: [&str; 7] = ["input", "run", "item", "index", "iteration", "history", "output"];
 
@@ -61,7 +61,7 @@ enum Unknown {
     /// The step or variable comes too late.
     Late(StepId),
     /// The step does not give that.
-    Field(String, Vec<&'static str>),
+    Field(String, &'static [&'static str]),
     /// There is no such input.
     Input(String),
     /// Nothing is called that.
@@ -103,7 +103,7 @@ impl<'a> Scope<'a> {
         match (head, field) {
             ("input", Some(name)) => return self.input(name),
             ("run", Some(field)) if RUN_FIELDS.contains(&field) => return Ok(()),
-            ("run", Some(field)) => return Err(Unknown::Field(field.to_owned(), RUN_FIELDS.to_vec())),
+            ("run", Some(field)) => return Err(Unknown::Field(field.to_owned(), &RUN_FIELDS)),
             _ => {}
         }
         let comes_before = |id: StepId| reader.is_none_or(|reader| self.order.is_upstream(id, reader));
@@ -131,12 +131,13 @@ impl<'a> Scope<'a> {
         }
     }
 
-    fn fields(&self, id: StepId) -> Vec<&'static str> {
-        let command = match &self.draft.steps[id.0 as usize].work {
-            Some(Work::Script { .. } | Work::Gate { .. }) | None => &COMMAND_FIELDS[..],
-            Some(Work::Agent { .. } | Work::AgentLoop { .. } | Work::ParallelAgents { .. } | Work::Task { .. }) => &[],
-        };
-        STEP_FIELDS.iter().chain(command).copied().collect()
+    fn fields(&self, id: StepId) -> &'static [&'static str] {
+        match &self.draft.steps[id.0 as usize].work {
+            Some(Work::Script { .. } | Work::Gate { .. }) | None => &COMMAND_FIELDS,
+            Some(Work::Agent { .. } | Work::AgentLoop { .. } | Work::ParallelAgents { .. } | Work::Task { .. }) => {
+                &STEP_FIELDS
+            }
+        }
     }
 
     /// Reports a placeholder that leads nowhere.
