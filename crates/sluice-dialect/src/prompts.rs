@@ -138,7 +138,7 @@ impl<'a> PromptReader<'a> {
         if let Some(found) = self.known.get(written) {
             return found.clone();
         }
-        let found = match self.from_source(written) {
+        let found = match self.look_for(written) {
             Found::File { shown, bytes } => self.file(written, shown, bytes),
             Found::Missing(reason) => PromptFile::Missing(reason),
             Found::Outside(reason) => PromptFile::Outside(reason),
@@ -148,7 +148,7 @@ impl<'a> PromptReader<'a> {
     }
 
     /// Once there is too much, nothing more is opened.
-    fn from_source(&mut self, written: &str) -> Found {
+    fn look_for(&mut self, written: &str) -> Found {
         match self.is_full {
             true => Found::Missing(too_much()),
             false => self.from.find(written),

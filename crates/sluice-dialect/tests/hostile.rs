@@ -4,6 +4,8 @@
 
 #[path = "hostile/exercise.rs"]
 mod exercise;
+#[path = "hostile/texts.rs"]
+mod texts;
 
 use exercise::exercise;
 use sluice_dialect::builtin;
@@ -126,6 +128,7 @@ fn random_pieces_in_every_format() {
     let mut numbers = Numbers(0x5106_ce00_0000_0002);
     for _ in 0..1500 {
         let text: String = (0..numbers.below(60)).map(|_| PIECES[numbers.below(PIECES.len())]).collect();
+        texts::exercise(&text);
         for path in ["random.yml", "random.toml", "random"] {
             exercise(path, text.as_bytes());
         }

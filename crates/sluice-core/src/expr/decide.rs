@@ -284,7 +284,7 @@ fn settle<'a>(formula: &Formula<'a>, open: &Opens<'a>) -> Formula<'a> {
         Formula::Leaf { compare, negated } => {
             let left = open.get(&compare.path).map(|open| open.left.as_slice()).unwrap_or_default();
             let holds = |value: &&Option<Value>| compare.op.holds(value.as_ref(), &compare.value) != *negated;
-            match (left.iter().any(|value| holds(value)), left.iter().all(|value| holds(value))) {
+            match (left.iter().any(&holds), left.iter().all(&holds)) {
                 (_, true) => Formula::True,
                 (false, _) => Formula::False,
                 (true, false) => formula.clone(),

@@ -281,7 +281,7 @@ mod tests {
         ");
         insta::assert_snapshot!(drawn("", |file| at(file, 0..0)), @"
         error[S0107]: both can hold
-         --> dir/a.yml
+        --> dir/a.yml
         ");
     }
 

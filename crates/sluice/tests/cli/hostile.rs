@@ -83,9 +83,8 @@ fn a_file_that_cannot_be_read_is_named_and_nothing_is_shown_of_it() {
     assert!(std::process::Command::new("mkfifo").arg(place.path().join("pipe.yml")).status().unwrap().success());
     insta::assert_snapshot!(run_in(place.path(), &["check", "pipe.yml"]).shown(), @r"
     error[S0002]: the file cannot be read: it is not a file
-     --> pipe.yml
-      |
-      = help: name a file that is there, and that you may read
+    --> pipe.yml
+     = help: name a file that is there, and that you may read
 
     --- stderr
     1 error in 1 file
