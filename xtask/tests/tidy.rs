@@ -76,6 +76,9 @@ fn functions(text: &str) -> Vec<(usize, usize)> {
     let indent = |line: &str| line.len() - line.trim_start().len();
     let is_start = |line: &str| {
         let words = line.trim_start();
+        if words.ends_with(';') {
+            return false; // a trait says that there is such a function
+        }
         ["fn ", "pub fn ", "pub(crate) fn ", "pub(super) fn ", "const fn ", "pub const fn "]
             .iter()
             .any(|start| words.starts_with(start))
