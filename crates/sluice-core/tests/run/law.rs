@@ -9,6 +9,7 @@ use super::play::{Row, played};
 use super::scripts::ALL;
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "the page is a file; only the core itself does no I/O")]
 fn the_page_shows_the_law() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/machines/run.md");
     if std::env::var_os("UPDATE_DOCS").is_some() {

@@ -38,7 +38,7 @@ fn input(state: &RunState, steps: u32, it: &Move) -> Input {
             let kind = FailureKind::ALL[it.word % 3];
             Input::Ended { step, attempt, part, report: Report::Failed { kind, error: "no".into(), outcome } }
         }
-        5 => Input::Timer(if it.word % 2 == 0 {
+        5 => Input::Timer(if it.word.is_multiple_of(2) {
             TimerKey::Timeout(step, attempt)
         } else {
             TimerKey::Backoff(step, attempt)
