@@ -1,0 +1,3 @@
+//! The loop.
+
+pub mod codec;
