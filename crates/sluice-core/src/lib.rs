@@ -16,4 +16,5 @@ pub mod name;
 pub mod problem;
 pub mod recipe;
 pub mod span;
+pub mod task;
 pub mod text;
