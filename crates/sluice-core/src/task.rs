@@ -42,6 +42,9 @@ use ledger::Ledger;
 use crate::lifecycle::Lifecycle;
 use crate::machine::{Decision, Moment, Refusal, RefusalCode};
 
+/// The most moves and starts that can be under way at once.
+const MOST_OPEN_TURNS: usize = 64;
+
 type Answered = Result<(), Refusal>;
 
 /// Creates a task. The first event of the decision is the creation; [`TaskState::fold`] makes the state of them.
@@ -112,6 +115,11 @@ fn answered(ledger: &mut Ledger<'_>, input: &Input) -> Answered {
             Err(Refusal::new(code, message).hint("respawn starts its agent again"))
         }
         Answer::Ignore => Ok(()),
+        Answer::Move | Answer::Respawn if ledger.state.turns.len() >= MOST_OPEN_TURNS => {
+            let message = format!("Not allowed yet: {MOST_OPEN_TURNS} moves are under way, and none has settled");
+            Err(Refusal::new(RefusalCode::NotReady, message)
+                .hint("wait for their hooks, or look at what holds them up"))
+        }
         Answer::Begin
         | Answer::Move
         | Answer::Check
@@ -144,7 +152,8 @@ fn carry_out(ledger: &mut Ledger<'_>, input: &Input, watching: bool) -> Answered
         }
         Input::SessionAdopted { session } => {
             if let Some(place) = ledger.place_of(*session) {
-                ledger.heard(place, session::Change::Started, false);
+                let again = hooks::starts_again(ledger);
+                ledger.heard(place, session::Change::Started, again);
             }
         }
         Input::EffectDone { key, outcome } => outcomes::done(ledger, *key, outcome),

@@ -138,8 +138,10 @@ pub(super) fn update(ledger: &mut Ledger<'_>, update: &Update) {
         Update::Branch(name) => ledger.state.about.branch == *name,
         Update::PullRequest(url) => ledger.state.pull_request.as_ref() == Some(url),
     };
+    if same {
+        return;
+    }
     match update {
-        _ if same => {}
         Update::PullRequest(url) => ledger.record(Event::PullRequestOpened(url.clone())),
         Update::Summary(_) | Update::Branch(_) => ledger.record(Event::Updated(update.clone())),
     }

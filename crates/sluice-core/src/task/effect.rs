@@ -47,6 +47,19 @@ impl fmt::Display for EffectKey {
     }
 }
 
+impl EffectKey {
+    /// The key that is written like this.
+    pub fn read(text: &str) -> Option<EffectKey> {
+        if let Some(events) = text.strip_prefix("write-") {
+            return Some(EffectKey::Write { events: events.parse().ok()? });
+        }
+        let (place, word) = text.strip_prefix("turn-")?.split_once(' ')?;
+        let (turn, step) = place.split_once('/')?;
+        let action = Action::ALL.iter().copied().find(|action| action.word() == word)?;
+        Some(EffectKey::Job { turn: turn.parse().ok()?, step: step.parse().ok()?, action })
+    }
+}
+
 macro_rules! actions {
     ($($name:ident = $word:literal,)+) => {
         /// What is done, in the words of the files.

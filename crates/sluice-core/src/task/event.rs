@@ -203,32 +203,4 @@ impl Event {
             Event::AttentionCleared => "attention.cleared",
         }
     }
-
-    /// Whether TASK.md is to say it. Field and crash changes inside a turn are written when it settles, or with the
-    /// move itself.
-    pub(super) fn is_written(&self) -> bool {
-        match self {
-            Event::Created(_)
-            | Event::Moved(_)
-            | Event::Updated(_)
-            | Event::TurnSettled { .. }
-            | Event::Crashed { .. }
-            | Event::FieldSet { .. }
-            | Event::WorkspaceBound(_)
-            | Event::PullRequestOpened(_) => true,
-            Event::Began { .. }
-            | Event::Respawning { .. }
-            | Event::Advanced { .. }
-            | Event::Merged
-            | Event::Cancelled
-            | Event::WorkspaceReserved(_)
-            | Event::WorkspaceReleased
-            | Event::Session { .. }
-            | Event::HookAsked { .. }
-            | Event::HookSettled { .. }
-            | Event::NotWritten(_)
-            | Event::AttentionSet(_)
-            | Event::AttentionCleared => false,
-        }
-    }
 }

@@ -78,8 +78,13 @@ fn acquire(ledger: &mut Ledger<'_>) {
 }
 
 fn release(ledger: &mut Ledger<'_>) {
+    // The next task would share the worktree with an agent that nobody could end.
+    let haunted = [Place::Main, Place::Beside].map(|place| matches!(ledger.state.session(place), Session::Ending(_)));
     match ledger.state.workspace.clone() {
         Workspace::Unbound => ledger.settle(Settlement::Idle),
+        Workspace::Bound(_) if haunted.contains(&true) => {
+            ledger.settle(Settlement::Skipped("a session in it could not be ended".into()));
+        }
         Workspace::Reserved(workspace) | Workspace::Bound(workspace) => {
             ledger.ask(Action::ReleaseWorkspace, Instruction::ReleaseWorkspace { workspace });
         }
@@ -149,6 +154,13 @@ fn variable(ledger: &Ledger<'_>, path: &Path) -> String {
         "status" => ledger.lifecycle.state_name(state.status).to_owned(),
         _ => String::new(),
     }
+}
+
+/// Whether the job under way starts an agent again. What tells the worker has no plan of its own: it starts one only in
+/// place of telling.
+pub(super) fn starts_again(ledger: &Ledger<'_>) -> bool {
+    let job = ledger.state.turns.front().and_then(|turn| turn.jobs.front());
+    job.is_some_and(|job| Plan::of(ledger.lifecycle, *job).is_none_or(|plan| plan.again))
 }
 
 /// Whether a queued job that has not begun will end what is in `place`; with `later`, one of a later turn.

@@ -216,14 +216,14 @@ kinds! {
     Move = "move",
     Cancel = "cancel",
     RequestChanges = "request changes",
-    Merge = "may it be merged",
-    Merged = "it has been merged",
+    Merge = "merge",
+    Merged = "merged",
     Respawn = "respawn",
     Update = "update",
     ClearAttention = "clear attention",
-    SessionExited = "a session exited",
-    SessionAdopted = "a session was adopted",
-    EffectDone = "an effect is done",
+    SessionExited = "session exited",
+    SessionAdopted = "session adopted",
+    EffectDone = "effect done",
 }
 
 impl Input {

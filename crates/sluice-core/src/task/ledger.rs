@@ -5,7 +5,7 @@ use super::effect::{Action, Effect, EffectKey, Instruction};
 use super::event::{Event, Settlement};
 use super::law::Row;
 use super::session::{Agent, Change, Next, Place, Role, SessionId};
-use super::state::{Attention, Job, TaskState, Workspace};
+use super::state::{Attention, Job, TaskState};
 use crate::lifecycle::{FieldValue, Lifecycle};
 use crate::machine::{Decision, Moment};
 use std::collections::BTreeMap;
@@ -14,6 +14,8 @@ pub(super) struct Ledger<'a> {
     pub(super) lifecycle: &'a Lifecycle,
     pub(super) now: Moment,
     pub(super) state: TaskState,
+    /// What TASK.md says; nothing of a task that is only now created.
+    written: BTreeMap<String, FieldValue>,
     /// What is appended to TASK.md with this decision.
     pub(super) feedback: Option<String>,
     /// The rows of the law that were used.
@@ -25,7 +27,8 @@ pub(super) struct Ledger<'a> {
 impl<'a> Ledger<'a> {
     pub(super) fn new(lifecycle: &'a Lifecycle, state: TaskState, now: Moment) -> Self {
         let (rows, events, effects) = (Vec::new(), Vec::new(), Vec::new());
-        Ledger { lifecycle, now, state, feedback: None, rows, events, effects }
+        let written = frontmatter(lifecycle, &state);
+        Ledger { lifecycle, now, state, written, feedback: None, rows, events, effects }
     }
 
     pub(super) fn record(&mut self, event: Event) {
@@ -36,6 +39,7 @@ impl<'a> Ledger<'a> {
     /// The creation, which is already in the state.
     pub(super) fn record_creation(&mut self, event: Event) {
         self.events.push(event);
+        self.written.clear();
     }
 
     /// Asks for an effect on behalf of the job that is being done.
@@ -64,7 +68,8 @@ impl<'a> Ledger<'a> {
         match job {
             Job::Hook { edge, hook } => super::apply::edge(self.lifecycle, edge)
                 .and_then(|edge| edge.hooks.get(hook as usize))
-                .map_or(Action::RunCommand, Action::of),
+                // The definition is pinned, so the hook is there.
+                .map_or(Action::Notify, Action::of),
             Job::Acquire => Action::AcquireWorkspace,
             Job::Start(start) => Action::starting(start.place),
         }
@@ -127,39 +132,37 @@ impl<'a> Ledger<'a> {
     }
 
     pub(super) fn finish(mut self) -> (Decision<Event, Effect>, Vec<Row>) {
-        if self.feedback.is_some() || self.events.iter().any(Event::is_written) {
+        // Only when it says something new: the agents write in that file too.
+        let frontmatter = frontmatter(self.lifecycle, &self.state);
+        if self.feedback.is_some() || frontmatter != self.written {
             let key = EffectKey::Write { events: self.state.events };
-            let instruction =
-                Instruction::WriteArtifact { frontmatter: self.frontmatter(), feedback: self.feedback.take() };
+            let instruction = Instruction::WriteArtifact { frontmatter, feedback: self.feedback.take() };
             // First: an agent that this decision starts reads the file.
             self.effects.insert(0, Effect { key, instruction });
         }
         (Decision { events: self.events, effects: self.effects }, self.rows)
     }
+}
 
-    fn frontmatter(&self) -> BTreeMap<String, FieldValue> {
-        let state = &self.state;
-        let text = |text: &str| FieldValue::Text(text.to_owned());
-        let workspace = match &state.workspace {
-            Workspace::Bound(name) => name.0.as_str(),
-            Workspace::Unbound | Workspace::Reserved(_) => "",
-        };
-        let numbers = state.numbers.iter().map(|(name, value)| (name.to_string(), FieldValue::Number(*value)));
-        let texts = state.texts.iter().map(|(name, value)| (name.to_string(), text(value)));
-        let own = [
-            ("project", text(&state.about.project)),
-            ("branch", text(&state.about.branch)),
-            ("workflow", text(self.lifecycle.name.as_str())),
-            ("harness", text(&state.about.harness)),
-            ("review_harness", text(&state.about.review_harness)),
-            ("status", text(self.lifecycle.state_name(state.status))),
-            ("review_round", FieldValue::Number(state.review_round)),
-            ("crash_count", FieldValue::Number(i64::from(state.crash_count))),
-            ("summary", text(&state.about.summary)),
-            ("workspace", text(workspace)),
-            ("pr_url", text(state.pull_request.as_deref().unwrap_or_default())),
-        ];
-        let own = own.into_iter().map(|(name, value)| (name.to_owned(), value));
-        numbers.chain(texts).chain(own).collect()
-    }
+/// What the frontmatter of TASK.md is to say, as far as the machine knows it.
+fn frontmatter(lifecycle: &Lifecycle, state: &TaskState) -> BTreeMap<String, FieldValue> {
+    let text = |text: &str| FieldValue::Text(text.to_owned());
+    let workspace = state.workspace.bound().map_or("", |name| name.0.as_str());
+    let numbers = state.numbers.iter().map(|(name, value)| (name.to_string(), FieldValue::Number(*value)));
+    let texts = state.texts.iter().map(|(name, value)| (name.to_string(), text(value)));
+    let own = [
+        ("project", text(&state.about.project)),
+        ("branch", text(&state.about.branch)),
+        ("workflow", text(lifecycle.name.as_str())),
+        ("harness", text(&state.about.harness)),
+        ("review_harness", text(&state.about.review_harness)),
+        ("status", text(lifecycle.state_name(state.status))),
+        ("review_round", FieldValue::Number(state.review_round)),
+        ("crash_count", FieldValue::Number(i64::from(state.crash_count))),
+        ("summary", text(&state.about.summary)),
+        ("workspace", text(workspace)),
+        ("pr_url", text(state.pull_request.as_deref().unwrap_or_default())),
+    ];
+    let own = own.into_iter().map(|(name, value)| (name.to_owned(), value));
+    numbers.chain(texts).chain(own).collect()
 }

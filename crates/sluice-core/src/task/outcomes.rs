@@ -43,8 +43,8 @@ fn came_back(ledger: &mut Ledger<'_>, job: Job, action: Action, outcome: &Outcom
             }
             ledger.settle(settlement(outcome));
         }
-        Action::SpawnAgent => started(ledger, Place::Main, job, outcome),
-        Action::SpawnReviewer => started(ledger, Place::Beside, job, outcome),
+        Action::SpawnAgent => started(ledger, Place::Main, outcome),
+        Action::SpawnReviewer => started(ledger, Place::Beside, outcome),
         Action::KillSession | Action::KillReviewer => ended(ledger, job, action, outcome),
         Action::CreatePr => {
             if let Outcome::Ok(Found::PullRequest(url)) = outcome {
@@ -96,9 +96,8 @@ fn acquired(ledger: &mut Ledger<'_>, outcome: &Outcome) {
     }
 }
 
-fn started(ledger: &mut Ledger<'_>, place: Place, job: Job, outcome: &Outcome) {
-    // What tells the worker has no plan of its own: it starts one only in place of telling.
-    let again = Plan::of(ledger.lifecycle, job).is_none_or(|plan| plan.again);
+fn started(ledger: &mut Ledger<'_>, place: Place, outcome: &Outcome) {
+    let again = hooks::starts_again(ledger);
     let change = match outcome {
         Outcome::Ok(_) => Change::Started,
         Outcome::Failed(reason) | Outcome::Skipped(reason) => Change::NotStarted(reason.clone()),

@@ -82,7 +82,7 @@ pub enum Session {
     Starting(Agent),
     /// It runs.
     Alive(Agent),
-    /// The engine is ending it.
+    /// The engine is ending it, or has tried to.
     Ending(Agent),
     /// Its agent is gone; its window may still be there to look at.
     Dead(Agent, Death),
@@ -138,12 +138,11 @@ impl Session {
             (Alive(agent), Change::EndAsked) => Next::Becomes(Ending(*agent)),
             (Alive(_), Change::NotStarted(_) | Change::Ended | Change::NotEnded) => Next::Never,
 
-            // It ended because we ended it: no exit rule is asked. Whether the ending worked is told separately.
+            // It ended because we ended it: no exit rule is asked. Where that fails, it is still on its way out.
             (Ending(agent), Change::Exited(exit)) => Next::Becomes(Dead(*agent, Death::Exited(*exit))),
             (Ending(_), Change::Ended) => Next::Becomes(Absent),
-            (Ending(agent), Change::NotEnded) => Next::Becomes(Alive(*agent)),
-            (Ending(_), Change::Started) => Next::Stays,
-            (Ending(_), Change::NotStarted(_) | Change::EndAsked) => Next::Never,
+            (Ending(_), Change::Started | Change::EndAsked | Change::NotEnded) => Next::Stays,
+            (Ending(_), Change::NotStarted(_)) => Next::Never,
 
             // News that come late, or twice. Its window is still cleared away when the session is ended.
             (

@@ -217,7 +217,7 @@ impl fmt::Display for Attention {
 /// What a task is in the middle of. One half of the law; see [`super::law`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
-    /// Nothing has begun: it stands in the usual first state, or was created without an agent.
+    /// Nobody works on it: it stands in the usual first state, or has neither a workspace nor a living session.
     Waiting,
     /// Everything that was set going has settled.
     Standing,
@@ -234,14 +234,37 @@ impl Phase {
     pub const ALL: [Phase; 5] = [Phase::Waiting, Phase::Standing, Phase::Settling, Phase::Closing, Phase::Finished];
 }
 
+/// Whether somebody works on a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pulse {
+    /// Yes.
+    Active,
+    /// Somebody did, and is gone.
+    Crashed,
+    /// No.
+    Inactive,
+}
+
+impl Pulse {
+    /// As `task show` says it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Pulse::Active => "active",
+            Pulse::Crashed => "crashed",
+            Pulse::Inactive => "inactive",
+        }
+    }
+}
+
 impl TaskState {
     /// What the task is in the middle of.
     pub fn phase(&self, lifecycle: &Lifecycle) -> Phase {
+        let idle = self.workspace.bound().is_none() && !self.main.is_living() && !self.beside.is_living();
         match (lifecycle.state(self.status).terminal, self.turns.is_empty()) {
             (true, true) => Phase::Finished,
             (true, false) => Phase::Closing,
             (false, false) => Phase::Settling,
-            (false, true) if self.turns_taken == 0 || lifecycle.initial.first() == Some(&self.status) => Phase::Waiting,
+            (false, true) if idle || lifecycle.initial.first() == Some(&self.status) => Phase::Waiting,
             (false, true) => Phase::Standing,
         }
     }
@@ -258,6 +281,17 @@ impl TaskState {
         match place {
             Place::Main => &mut self.main,
             Place::Beside => &mut self.beside,
+        }
+    }
+
+    /// What a person should see of its sessions: the watched one first.
+    pub fn pulse(&self) -> Pulse {
+        match (self.session(self.visit.watch), self.main.is_living() || self.beside.is_living()) {
+            (Session::Starting(_) | Session::Alive(_) | Session::Ending(_), _) | (Session::Absent, true) => {
+                Pulse::Active
+            }
+            (Session::Dead(..), _) => Pulse::Crashed,
+            (Session::Absent, false) => Pulse::Inactive,
         }
     }
 
@@ -291,10 +325,7 @@ impl TaskState {
             fail(index > 0 || !turn.jobs.is_empty(), "an outcome is awaited, and no job is left")?;
             fail(index == 0 || turn.step == 1, "a turn began before its turn")?;
         }
-        let under_way = [&self.main, &self.beside].into_iter().any(|session| match session {
-            Session::Starting(_) | Session::Ending(_) => true,
-            Session::Absent | Session::Alive(_) | Session::Dead(..) => false,
-        });
-        fail(!under_way || !self.turns.is_empty(), "a session starts or ends, and no hook asks for it")
+        let starts = [&self.main, &self.beside].into_iter().any(|session| matches!(session, Session::Starting(_)));
+        fail(!starts || !self.turns.is_empty(), "a session starts, and no hook asks for it")
     }
 }
