@@ -68,7 +68,8 @@ fn steps(count: usize) -> String {
 }
 
 fn fan(count: usize) -> String {
-    let mut recipe = format!("name: bench\nmax_parallel: 1000\nsteps:\n  - {{name: a, type: script, needs: [], command: a}}\n");
+    let mut recipe =
+        format!("name: bench\nmax_parallel: 1000\nsteps:\n  - {{name: a, type: script, needs: [], command: a}}\n");
     let names: Vec<String> = (0..count).map(|step| format!("s{step}")).collect();
     for name in &names {
         recipe.push_str(&format!("  - {{name: {name}, type: script, needs: [a], command: 'true'}}\n"));
@@ -141,7 +142,9 @@ impl Bench {
 /// Commits of one small row each, with nothing around them.
 fn bare_commits(folder: &Path, count: usize) -> Duration {
     let database = rusqlite::Connection::open(folder.join("bare.db")).unwrap();
-    database.execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; CREATE TABLE log (data BLOB);").unwrap();
+    database
+        .execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; CREATE TABLE log (data BLOB);")
+        .unwrap();
     let mut insert = database.prepare("INSERT INTO log VALUES (?1)").unwrap();
     let begun = Instant::now();
     for _ in 0..count {
@@ -151,7 +154,10 @@ fn bare_commits(folder: &Path, count: usize) -> Duration {
 }
 
 fn main() {
-    let folder = tempfile::tempdir_in(std::env::current_dir().unwrap().join("target").canonicalize().unwrap_or_else(|_| std::env::temp_dir())).unwrap();
+    let folder = tempfile::tempdir_in(
+        std::env::current_dir().unwrap().join("target").canonicalize().unwrap_or_else(|_| std::env::temp_dir()),
+    )
+    .unwrap();
     let fresh = |name: &str| {
         let path = folder.path().join(name);
         std::fs::create_dir_all(&path).unwrap();
@@ -165,14 +171,20 @@ fn main() {
     let each = chain.run(5, 100) / 500;
     let alone = chain.run(1, 100) / 100;
     chain.host.stop().unwrap();
-    println!("chain: a step of 100, one after the other   {alone:>10.1?}   {:>6.2} × a bare commit (aim: at most 1.5)", alone.as_secs_f64() / bare.as_secs_f64());
+    println!(
+        "chain: a step of 100, one after the other   {alone:>10.1?}   {:>6.2} × a bare commit (aim: at most 1.5)",
+        alone.as_secs_f64() / bare.as_secs_f64()
+    );
     println!("       the same, five runs at once          {each:>10.1?}");
 
     let mut many = Bench::new(&fresh("many"), &steps(5));
     many.run(100, 5);
     let took = many.run(1000, 5);
     many.host.stop().unwrap();
-    println!("many: 1,000 runs of 5 steps                 {took:>10.1?}   {:>6.0} durable steps/s (aim: 25,000)", 5000.0 / took.as_secs_f64());
+    println!(
+        "many: 1,000 runs of 5 steps                 {took:>10.1?}   {:>6.0} durable steps/s (aim: 25,000)",
+        5000.0 / took.as_secs_f64()
+    );
 
     let mut wide = Bench::new(&fresh("fan"), &fan(1000));
     wide.run(1, 1002);
@@ -183,5 +195,9 @@ fn main() {
     let mut long = Bench::new(&fresh("long"), &steps(10_000));
     let took = long.run(1, 10_000);
     long.host.stop().unwrap();
-    println!("history: one run of 10,000 steps            {:>10.1?} a step  {:>6.2} × a step of 100", took / 10_000, (took / 10_000).as_secs_f64() / alone.as_secs_f64());
+    println!(
+        "history: one run of 10,000 steps            {:>10.1?} a step  {:>6.2} × a step of 100",
+        took / 10_000,
+        (took / 10_000).as_secs_f64() / alone.as_secs_f64()
+    );
 }

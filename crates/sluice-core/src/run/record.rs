@@ -1,7 +1,7 @@
 //! Records events, on the state itself or on a [`super::sketch`] over it: one law for both.
 
 use super::effect::Part;
-use super::event::{Event, Failure, Outcome, QuestionKind};
+use super::event::{Event, Failure, Outcome, Question, QuestionKind};
 use super::law::{self, Happening, Status};
 use super::plan::Plan;
 use super::state::{End, ItemState, ItemStatus, Progress, RunState, StepState, StepStatus, Turn, takes_place};
@@ -69,15 +69,7 @@ pub(super) fn record<B: Book>(book: &mut B, plan: &Plan, event: &Event) {
             change(book, plan, *step, Happening::Skipped, StepStatus::Skipped(*reason));
             book.step_mut(*step).ended = Some(*at);
         }
-        Event::StepHeld { step, question } => {
-            let progress = match &book.step(*step).status {
-                StepStatus::Running(progress) | StepStatus::Stopping(progress, _) => Some(progress.clone()),
-                _ => None,
-            };
-            let held = StepStatus::Held { question: question.clone(), progress };
-            change(book, plan, *step, Happening::Held, held);
-            *book.questions_mut() = question.id;
-        }
+        Event::StepHeld { step, question } => held(book, plan, *step, question),
         Event::Answered { step, option, message } => {
             let again = option == "retry";
             let exhausted = matches!(&book.step(*step).status, StepStatus::Held { question, .. } if question.kind == QuestionKind::LoopExhausted);
@@ -95,6 +87,16 @@ pub(super) fn record<B: Book>(book: &mut B, plan: &Plan, event: &Event) {
         Event::Reopened { step, guidance } => reopened(book, plan, *step, guidance.clone()),
         Event::Ended { end, at } => ended(book, plan, end, *at),
     }
+}
+
+/// The step waits for a person, and so does the attempt that the question is about.
+fn held<B: Book>(book: &mut B, plan: &Plan, step: StepId, question: &Question) {
+    let progress = match &book.step(step).status {
+        StepStatus::Running(progress) | StepStatus::Stopping(progress, _) => Some(progress.clone()),
+        _ => None,
+    };
+    change(book, plan, step, Happening::Held, StepStatus::Held { question: question.clone(), progress });
+    *book.questions_mut() = question.id;
 }
 
 /// Gives a step another status, if the law allows it, and keeps what is at hand in step with it.
