@@ -91,12 +91,12 @@ impl Host {
     pub fn start(parts: Parts) -> Result<Host, StoreError> {
         let Parts { store, owner, clock, executor, definitions } = parts;
         let mut writer = store.writer()?;
-        writer.own(&owner, OWNERSHIP)?;
+        let ownership = writer.own(&owner, OWNERSHIP)?;
         let mut loader = Loader { reader: store.reader()?, definitions, plans: BTreeMap::new() };
         let (messages, inbox) = channel();
         let (batches, batch_inbox) = channel();
         let (loads, load_inbox) = channel();
-        let mut reactor = Reactor::new();
+        let mut reactor = Reactor::new(ownership.epoch);
         recover(&mut reactor, &mut loader, clock.now())?;
         let reporter = Reporter { messages: messages.clone() };
         let threads = vec![

@@ -158,9 +158,10 @@ pub struct Reactor {
 }
 
 impl Reactor {
-    /// An empty loop.
-    pub fn new() -> Self {
-        Self::default()
+    /// An empty loop of the owner with this epoch. Handings-out are numbered within it, so that an answer to one of an
+    /// earlier owner can never be taken for an answer to one of this.
+    pub fn new(epoch: u64) -> Self {
+        Reactor { dispatches: epoch << 32, ..Self::default() }
     }
 
     /// Takes a message at this moment.
