@@ -125,9 +125,10 @@ impl Builder<'_> {
         let marks = ["\"\"\"", "'''", "\"", "'"];
         let mark = marks.iter().find(|mark| raw.starts_with(**mark) && raw.len() >= 2 * mark.len()).copied();
         let mark = mark.unwrap_or_default();
-        let letters = &raw[mark.len()..raw.len() - mark.len()];
+        // Of a broken text that is read on all the same, the end may lie inside a letter.
+        let letters = &raw.as_bytes()[mark.len()..raw.len() - mark.len()];
         // The end of the line behind `"""` or `'''` is not part of the text.
-        let skipped = match (mark.len(), letters.as_bytes()) {
+        let skipped = match (mark.len(), letters) {
             (3, [b'\r', b'\n', ..]) => 2,
             (3, [b'\n', ..]) => 1,
             _ => 0,

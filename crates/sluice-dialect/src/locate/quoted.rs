@@ -29,6 +29,7 @@ pub(crate) fn runs(value: &str, source: &str, region: Range<usize>, quotes: Quot
         let file = region.start + place;
         let gone = match (first, quotes) {
             ('\\', Quotes::Double | Quotes::Basic) => walk.escape(rest, quotes),
+            ('\'', Quotes::Single) if !rest.starts_with("''") => None,
             ('\'', Quotes::Single) => walk.same(&rest[..1], file).map(|()| 2),
             (' ' | '\t' | '\n' | '\r', _) => walk.blanks(rest, file, quotes),
             _ => walk.same(&rest[..first.len_utf8()], file).map(|()| first.len_utf8()),
@@ -199,6 +200,7 @@ mod tests {
         assert_eq!(runs("aqb", source, 0..4, Quotes::Double), [Run { text: 0, file: 0, len: 1 }]);
         assert_eq!(runs("ab", r"a\u12", 0..5, Quotes::Double), [Run { text: 0, file: 0, len: 1 }]);
         assert_eq!(runs("ab", r"a\ud800b", 0..8, Quotes::Basic), [Run { text: 0, file: 0, len: 1 }]);
+        assert_eq!(runs("a'é", "a'é", 0..4, Quotes::Single), [Run { text: 0, file: 0, len: 1 }]);
         assert_eq!(runs("xyz", "abc", 0..3, Quotes::Single), []);
         assert_eq!(runs("a", "a\\", 0..2, Quotes::Double), [Run { text: 0, file: 0, len: 1 }]);
         assert_eq!(runs("a", "a", 5..9, Quotes::Double), []);
