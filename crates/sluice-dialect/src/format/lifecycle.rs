@@ -7,8 +7,9 @@ use sluice_core::problem::{Code, Problem};
 use sluice_core::span::{At, Text};
 
 use super::fields::{Fields, named};
+use super::sense::{empty, is_blank, told};
 use crate::shape::{Field, Kind, Shape};
-use crate::tree::{Node, Value};
+use crate::tree::{Entry, Node, Value};
 
 /// The largest number a field or limit may have.
 const MOST: i64 = 1_000_000;
@@ -144,11 +145,17 @@ pub fn lower(node: &Node, problems: &mut Vec<Problem>) -> Draft {
         rules: exits
             .map(|exits| exits.tables("rules").filter_map(|entry| rule(entry, problems)).collect())
             .unwrap_or_default(),
-        prompts: prompts
-            .iter()
-            .filter_map(|entry| entry.value.as_text().map(|text| (entry.key.clone(), text.clone())))
-            .collect(),
+        prompts: prompts.iter().filter_map(|entry| prompt(entry, problems)).collect(),
     }
+}
+
+/// A prompt by its name. An empty one is still there for whatever names it.
+fn prompt(entry: &Entry, problems: &mut Vec<Problem>) -> Option<(At<String>, Text)> {
+    let text = entry.value.as_text()?;
+    if is_blank(text) {
+        problems.push(empty(&entry.key.value, text).help("say what the agent is to do"));
+    }
+    Some((entry.key.clone(), text.clone()))
 }
 
 fn state(name: &At<String>, node: &Node) -> State {
@@ -168,7 +175,7 @@ fn transition(fields: Fields<'_>, problems: &mut Vec<Problem>) -> Transition {
         to: fields.name("to"),
         gate: fields.table("gate").and_then(|gate| self::gate(gate, problems)),
         when: fields.text("when").cloned(),
-        hooks: fields.tables("hooks").filter_map(hook).collect(),
+        hooks: fields.tables("hooks").filter_map(|entry| hook(entry, problems)).collect(),
     }
 }
 
@@ -189,7 +196,7 @@ fn gate(fields: Fields<'_>, problems: &mut Vec<Problem>) -> Option<Gate> {
     })
 }
 
-fn hook(fields: Fields<'_>) -> Option<At<Hook>> {
+fn hook(fields: Fields<'_>, problems: &mut Vec<Problem>) -> Option<At<Hook>> {
     let action = fields.text("action")?;
     let hook = match action.value.as_str() {
         "acquire_workspace" => Hook::AcquireWorkspace,
@@ -209,8 +216,8 @@ fn hook(fields: Fields<'_>) -> Option<At<Hook>> {
         "push_branch" => Hook::PushBranch,
         "create_pr" => Hook::CreatePr,
         "delete_remote_branch" => Hook::DeleteRemoteBranch,
-        "notify" => Hook::Notify(fields.text("message")?.clone()),
-        "run_command" => Hook::RunCommand(fields.text("command")?.clone()),
+        "notify" => Hook::Notify(told(fields, "message", problems)?.clone()),
+        "run_command" => Hook::RunCommand(told(fields, "command", problems)?.clone()),
         "set_field" => Hook::SetField(fields.name("field")?, field_value(fields.node("value")?)?),
         _ => return None,
     };

@@ -9,6 +9,7 @@ use sluice_core::recipe::{Dialect, FailureKind, InputKind, Join, OnExhausted, On
 use sluice_core::span::{At, Text};
 
 use super::fields::{Fields, data, named};
+use super::sense::{self, told};
 use crate::prompts::PromptReader;
 use crate::tree::{Node, Value};
 
@@ -40,6 +41,7 @@ pub fn lower(node: &Node, dialect: Dialect, prompts: &mut PromptReader<'_>, prob
     }
     let input_key = if file.key("input").is_some() { "input" } else { "inputs" };
     no_steps(file, problems);
+    sense::time_limit(file, problems);
     Draft {
         span: file.span(),
         dialect,
@@ -55,8 +57,8 @@ pub fn lower(node: &Node, dialect: Dialect, prompts: &mut PromptReader<'_>, prob
             (repeat.duration("every").unwrap_or(Duration::ZERO), keep)
         }),
         timeout: file.duration("timeout"),
-        on_complete: file.tables("on_complete").filter_map(run_hook).collect(),
-        on_fail: file.tables("on_fail").filter_map(run_hook).collect(),
+        on_complete: file.tables("on_complete").filter_map(|hook| run_hook(hook, problems)).collect(),
+        on_fail: file.tables("on_fail").filter_map(|hook| run_hook(hook, problems)).collect(),
     }
 }
 
@@ -90,10 +92,10 @@ fn input(fields: Fields<'_>) -> Option<Input> {
     })
 }
 
-fn run_hook(fields: Fields<'_>) -> Option<RunHook> {
+fn run_hook(fields: Fields<'_>, problems: &mut Vec<Problem>) -> Option<RunHook> {
     match fields.text("action")?.value.as_str() {
-        "notify" => fields.text("message").cloned().map(RunHook::Notify),
-        "run_command" => fields.text("command").cloned().map(RunHook::RunCommand),
+        "notify" => told(fields, "message", problems).cloned().map(RunHook::Notify),
+        "run_command" => told(fields, "command", problems).cloned().map(RunHook::RunCommand),
         "start" => fields.string("recipe").map(RunHook::Start),
         _ => None,
     }
@@ -111,6 +113,11 @@ fn step(
         Dialect::Template => ("id", "needs", "when"),
     };
     let name = fields.name(name)?;
+    sense::time_limit(fields, problems);
+    match dialect {
+        Dialect::Manifest => sense::retries(fields, problems),
+        Dialect::Grimoire | Dialect::Template => {}
+    }
     Some(Step {
         span: fields.span(),
         title: fields.string("title"),
@@ -173,7 +180,7 @@ fn work(
         "agent" => Some(Work::Agent { prompt: prompt(fields, name, dialect, prompts, problems)? }),
         "agent-loop" => Some(Work::AgentLoop {
             prompt: prompt(fields, name, dialect, prompts, problems)?,
-            arbiter: Prompt::Inline(fields.text("arbiter_prompt")?.clone()),
+            arbiter: Prompt::Inline(told(fields, "arbiter_prompt", problems)?.clone()),
             max_iterations: count("max_iterations", MAX_ITERATIONS),
             on_max: limit("on_max_iterations"),
         }),
@@ -183,12 +190,13 @@ fn work(
             max_concurrent: count("max_concurrent", MAX_CONCURRENT),
             on_failure: limit("on_failure"),
         }),
-        "script" => Some(Work::Script { command: fields.text("command")?.clone() }),
-        "gate" => {
-            Some(Work::Gate { command: fields.text("command")?.clone(), message: fields.text("message").cloned() })
-        }
+        "script" => Some(Work::Script { command: told(fields, "command", problems)?.clone() }),
+        "gate" => Some(Work::Gate {
+            command: told(fields, "command", problems)?.clone(),
+            message: fields.text("message").cloned(),
+        }),
         "task" => Some(Work::Task {
-            summary: fields.text("summary")?.clone(),
+            summary: told(fields, "summary", problems)?.clone(),
             branch: fields.text("branch").cloned(),
             workflow: fields.string("workflow"),
             project: fields.string("project"),
@@ -221,10 +229,11 @@ fn prompt(
         );
         return None;
     }
-    if let Some(text) = fields.text("prompt") {
-        return Some(Prompt::Inline(text.clone()));
+    if fields.text("prompt").is_some() {
+        return told(fields, "prompt", problems).cloned().map(Prompt::Inline);
     }
-    if let Some(path) = fields.text("prompt_file") {
+    if fields.text("prompt_file").is_some() {
+        let path = told(fields, "prompt_file", problems)?;
         return Some(Prompt::File { path: named(path), found: prompts.read(&path.value) });
     }
     if fields.key("prompt").is_some() || fields.key("prompt_file").is_some() {
@@ -232,10 +241,12 @@ fn prompt(
     }
     match dialect {
         Dialect::Template => {
-            let instructions = fields.text("description").cloned();
-            let title = || fields.text("title").cloned().unwrap_or_else(|| Text::whole(name.value.clone(), name.span));
-            Some(Prompt::Inline(instructions.unwrap_or_else(title)))
+            let said = |key: &str| fields.text(key).filter(|text| !sense::is_blank(text)).cloned();
+            let instructions = said("description").or_else(|| said("title"));
+            let own_name = || Text::whole(name.value.clone(), name.span);
+            Some(Prompt::Inline(instructions.unwrap_or_else(own_name)))
         }
+        Dialect::Manifest | Dialect::Grimoire if sense::meant_otherwise(fields, dialect) => None,
         Dialect::Manifest | Dialect::Grimoire => {
             let message = format!("the step `{}` does not say what its agent is told", name.value);
             problems.push(
