@@ -7,13 +7,15 @@ use xtask::{generated, root};
 const HELP: &str = "\
 cargo xtask generate   write the files that are made from the code: schemas/, docs/formats.md
 cargo xtask bench      run the benchmarks in bench/
+cargo xtask sim --seeds N   live N simulated lives of the engine; --seed K lives one again
 ";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["generate"] => generate(),
-        ["bench", rest @ ..] => bench(rest),
+        ["bench", rest @ ..] => cargo(&["bench", "--package", "sluice-bench", "--"], rest),
+        ["sim", rest @ ..] => cargo(&["run", "--release", "--quiet", "--package", "sluice-sim", "--"], rest),
         _ => {
             eprint!("{HELP}");
             ExitCode::from(2)
@@ -34,13 +36,9 @@ fn generate() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn bench(rest: &[&str]) -> ExitCode {
+fn cargo(command: &[&str], rest: &[&str]) -> ExitCode {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let status = std::process::Command::new(cargo)
-        .current_dir(root())
-        .args(["bench", "--package", "sluice-bench", "--"])
-        .args(rest)
-        .status();
+    let status = std::process::Command::new(cargo).current_dir(root()).args(command).args(rest).status();
     match status {
         Ok(status) if status.success() => ExitCode::SUCCESS,
         _ => ExitCode::FAILURE,

@@ -76,6 +76,9 @@ fn functions(text: &str) -> Vec<(usize, usize)> {
     let indent = |line: &str| line.len() - line.trim_start().len();
     let is_start = |line: &str| {
         let words = line.trim_start();
+        if words.ends_with(';') {
+            return false; // a trait says that there is such a function
+        }
         ["fn ", "pub fn ", "pub(crate) fn ", "pub(super) fn ", "const fn ", "pub const fn "]
             .iter()
             .any(|start| words.starts_with(start))
@@ -127,7 +130,11 @@ fn the_core_depends_on_nothing_that_does_io() {
     let manifest = read("crates/sluice-core/Cargo.toml");
     let section = manifest.split("[dependencies]\n").nth(1).and_then(|rest| rest.split("\n\n").next()).unwrap();
     let names: Vec<&str> = section.lines().filter_map(|line| line.split(['.', ' ']).next()).collect();
-    assert_eq!(names, ["pulldown-cmark", "strsim"], "a new dependency of the core: is it pure? then add it here");
+    assert_eq!(
+        names,
+        ["pulldown-cmark", "sha2", "strsim"],
+        "a new dependency of the core: is it pure? then add it here"
+    );
 }
 
 #[test]

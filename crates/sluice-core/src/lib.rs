@@ -18,4 +18,5 @@ pub mod problem;
 pub mod recipe;
 pub mod run;
 pub mod span;
+pub mod task;
 pub mod text;

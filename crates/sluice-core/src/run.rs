@@ -9,9 +9,11 @@
 mod decide;
 pub mod effect;
 pub mod event;
+mod finish;
 pub mod input;
 pub mod law;
 mod parts;
+mod people;
 pub mod plan;
 mod record;
 mod sketch;

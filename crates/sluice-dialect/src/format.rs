@@ -4,6 +4,7 @@ mod fields;
 pub mod lifecycle;
 mod recipe;
 mod recipe_shapes;
+mod sense;
 
 use std::fmt;
 

@@ -1,9 +1,12 @@
 //! Finds the letters of a text in the file again, so that a finding can point into the middle of it.
 //!
-//! Works on any quoting style, because it knows none: it lines the text up with what stands in the file and keeps
-//! the stretches that are the same letter by letter. It never decodes escapes; the stretch ends where one begins.
-//! The alternative, a map made by the parser while it decodes, would have to be made for every style of both
-//! languages, and neither library offers it.
+//! It lines the text up with what stands in the file and keeps the stretches that are the same letter by letter.
+//! Here are the styles without escapes: plain texts, blocks and TOML's literal strings; the others are in [`quoted`].
+//! The alternative, a map made by the parser while it decodes, is something that neither library offers.
+
+mod quoted;
+
+pub(crate) use quoted::{Quotes, runs as quoted};
 
 use sluice_core::span::Run;
 use std::ops::Range;
@@ -14,7 +17,7 @@ const BLANKS: [char; 4] = [' ', '\t', '\n', '\r'];
 /// The runs of `value`, which was written in `region` of `source` (without its quotes or its block header).
 ///
 /// Folding and indentation change only blanks at the borders of lines. So each line of the file, without the
-/// blanks around it, must be the next thing in the text, or there was an escape, and the search ends.
+/// blanks around it, must be the next thing in the text, or something is not understood, and the search ends.
 pub(crate) fn runs(value: &str, source: &str, region: Range<usize>) -> Vec<Run> {
     let mut runs: Vec<Run> = Vec::new();
     let Some(raw) = source.get(region.clone()) else { return runs };
@@ -116,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn an_escape_ends_the_search() {
+    fn what_differs_ends_the_search() {
         assert_eq!(found("a\tb c", "a\\tb c"), [(0, "a".into())]);
         assert_eq!(found("it's", "it''s"), [(0, "it'".into())]);
         assert_eq!(found("é", "è"), []);

@@ -1,7 +1,7 @@
 //! Prints findings: for people, for programs, and for tools that read SARIF.
 //!
-//! Every format shows the same findings in the same order: by file, then by place, then by code, each once. It only
-//! makes texts; where they go is the caller's affair.
+//! Every format shows the same findings in the same order: by file, then by place, then by code, each once, and no
+//! text of one without end. It only makes texts; where they go is the caller's affair.
 
 mod json;
 mod sarif;
@@ -9,6 +9,10 @@ mod text;
 
 use crate::source::Sources;
 use sluice_core::problem::{Problem, Severity};
+use std::borrow::Cow;
+
+/// How many characters of a message, a note or a label are told. A cycle may have ten thousand names.
+const LONGEST: usize = 1000;
 
 /// Whether a text may carry colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +52,18 @@ fn plural(count: usize, word: &str) -> String {
     if count == 1 { format!("1 {word}") } else { format!("{count} {word}s") }
 }
 
+/// A text of a finding, not without end.
+fn cut(text: &str) -> Cow<'_, str> {
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", &text[..end]).into(),
+        None => text.into(),
+    }
+}
+
 /// The findings in the order of all reports, without those that say the same twice.
+///
+/// What is written once can be used many times: the value behind a YAML alias, a prompt file that several steps
+/// share. Each use is checked, and finds the same in the same place. That is one mistake.
 pub fn sorted(problems: &[Problem]) -> Vec<&Problem> {
     let mut sorted: Vec<&Problem> = problems.iter().collect();
     sorted.sort_by_key(|it| (it.span.file, it.span.start, it.code, it.span.end, &it.message));
@@ -77,6 +92,20 @@ mod tests {
         ];
         let order: Vec<_> = sorted(&all).iter().map(|it| (it.span.file.0, it.span.start, it.code.as_str())).collect();
         assert_eq!(order, [(0, 1, "S0003"), (0, 5, "S0002"), (0, 5, "S0003"), (1, 0, "S0003")]);
+    }
+
+    #[test]
+    fn a_long_text_is_cut() {
+        assert_eq!(cut("né"), "né");
+        assert_eq!(cut(&"é".repeat(LONGEST)), "é".repeat(LONGEST));
+        let (mut sources, long) = (Sources::new(), "é".repeat(20_000));
+        let file = sources.add("a.yml", "x");
+        let span = Span::new(file, 0..1);
+        let all = [Problem::new(Code::Cycle, span, &long).label(&long).other(span, &long).note(&long).help(&long)];
+        for report in [json(&sources, &all).to_string(), sarif(&sources, &all).to_string()] {
+            let longest = report.split('…').map(|part| part.matches('é').count()).max();
+            assert_eq!(longest, Some(LONGEST), "{}", &report[..200]);
+        }
     }
 
     #[test]

@@ -10,7 +10,7 @@ mod lexed;
 mod tests;
 
 use crate::finding::{Findings, duplicate, too_deep, too_large};
-use crate::locate;
+use crate::locate::{self, Quotes};
 use crate::read::{MOST_PROBLEMS, Reading};
 use crate::tree::{DEEPEST, Entry, MOST_NODES, Node, Value};
 use ::toml::Spanned;
@@ -123,9 +123,21 @@ impl Builder<'_> {
     fn string(&self, value: &str, range: Range<usize>) -> Node {
         let raw = &self.text[range.clone()];
         let marks = ["\"\"\"", "'''", "\"", "'"];
-        let mark = marks.iter().find(|mark| raw.starts_with(**mark) && raw.len() >= 2 * mark.len());
-        let mark = mark.map_or(0, |mark| mark.len());
-        let runs = locate::runs(value, self.text, range.start + mark..range.end - mark);
+        let mark = marks.iter().find(|mark| raw.starts_with(**mark) && raw.len() >= 2 * mark.len()).copied();
+        let mark = mark.unwrap_or_default();
+        // Of a broken text that is read on all the same, the end may lie inside a letter.
+        let letters = &raw.as_bytes()[mark.len()..raw.len() - mark.len()];
+        // The end of the line behind `"""` or `'''` is not part of the text.
+        let skipped = match (mark.len(), letters) {
+            (3, [b'\r', b'\n', ..]) => 2,
+            (3, [b'\n', ..]) => 1,
+            _ => 0,
+        };
+        let inside = range.start + mark.len() + skipped..range.end - mark.len();
+        let runs = match mark.starts_with('"') {
+            true => locate::quoted(value, self.text, inside, Quotes::Basic),
+            false => locate::runs(value, self.text, inside),
+        };
         let span = Span::new(self.findings.file, range);
         Node { span, value: Value::Text(Text { value: value.into(), span, runs }) }
     }

@@ -5,7 +5,11 @@
 
 use std::fmt::Write as _;
 
+use crate::measure::clip;
 use crate::model::{Edge, Graph, NodeBox};
+
+/// The longest tooltip, in columns: a transition may have any number of hooks.
+const LONGEST_TIP: usize = 1_000;
 
 const DEFAULTS: &str = "    graph [rankdir=TB, bgcolor=\"transparent\", fontname=\"Helvetica,Arial,sans-serif\", fontsize=14, nodesep=0.5, ranksep=0.55, labelloc=t];
     node [shape=box, style=\"rounded,filled\", fillcolor=\"#f6f8fa\", color=\"#57606a\", fontcolor=\"#1f2328\", fontname=\"Helvetica,Arial,sans-serif\", fontsize=12, margin=\"0.18,0.09\"];
@@ -40,7 +44,7 @@ fn node_attributes(node: &NodeBox) -> String {
         .map(|detail| format!("<br/><font point-size=\"10\" color=\"#57606a\">{}</font>", markup(detail)))
         .collect();
     let frames = if node.terminal { ", peripheries=2" } else { "" };
-    let notes = quoted(&node.notes.join("\n"));
+    let notes = quoted(&clip(&node.notes.join("\n"), LONGEST_TIP));
     let tooltip = if notes.is_empty() { String::new() } else { format!(", tooltip=\"{notes}\"") };
     format!("label=<<b>{}</b>{details}>{frames}{tooltip}", markup(&node.name))
 }
@@ -55,7 +59,7 @@ fn edge_attributes(edge: &Edge) -> String {
         attributes.push("style=dashed".to_owned());
     }
     if !edge.hooks.is_empty() {
-        attributes.push(format!("tooltip=\"{}\"", quoted(&edge.hooks.join(", "))));
+        attributes.push(format!("tooltip=\"{}\"", quoted(&clip(&edge.hooks.join(", "), LONGEST_TIP))));
     }
     if attributes.is_empty() { String::new() } else { format!(" [{}]", attributes.join(", ")) }
 }

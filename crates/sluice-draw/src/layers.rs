@@ -9,9 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::TooLarge;
 use crate::model::Graph;
 
-/// The most boxes of a picture.
+/// The most boxes of a layout. It is made with care, and that takes time.
 pub(crate) const MOST_NODES: usize = 1_000;
-/// The most arrows of a picture.
+/// The most arrows of a layout.
 pub(crate) const MOST_EDGES: usize = 4_000;
 /// The most boxes and way points together.
 pub(crate) const MOST_ITEMS: usize = 12_000;
@@ -150,7 +150,8 @@ impl Item {
     }
 }
 
-fn within(what: &'static str, count: usize, limit: usize) -> Result<(), TooLarge> {
+/// Refuses more than `limit`.
+pub(crate) fn within(what: &'static str, count: usize, limit: usize) -> Result<(), TooLarge> {
     if count > limit { Err(TooLarge { what, count, limit }) } else { Ok(()) }
 }
 

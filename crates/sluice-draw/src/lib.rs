@@ -77,8 +77,9 @@ impl std::error::Error for TooLarge {}
 
 /// Draws `graph` in `format`; `style` matters for [`Format::Text`] only.
 ///
-/// Only SVG has limits. Text that is too large for a picture becomes an outline, and the other two formats leave the
-/// layout to their readers.
+/// Only SVG has limits, and they are those of the checker: a graph that is too large to be laid out with care is drawn
+/// on a grid. Text that is too large for a picture becomes an outline, and the other two formats leave the layout to
+/// their readers.
 pub fn draw(graph: &Graph, format: Format, style: &TextStyle) -> Result<String, TooLarge> {
     match format {
         Format::Text => Ok(text(graph, style)),

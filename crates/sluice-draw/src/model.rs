@@ -5,7 +5,15 @@
 mod lifecycle;
 mod recipe;
 
-use crate::measure::clean;
+use crate::measure::{clean, clip};
+
+/// The longest name, title or detail, in columns. A picture is for looking at; what is longer is read in the file,
+/// and Graphviz takes no text of more than 16,384 bytes.
+const LONGEST_WORDS: usize = 80;
+/// The longest guard, condition or gate on an arrow.
+const LONGEST_LABEL: usize = 240;
+/// The longest note beside a box.
+const LONGEST_NOTE: usize = 1_000;
 
 /// What a graph was made from. It decides the words and the form of the picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,6 +154,23 @@ enum Visit {
     Closed,
 }
 
-fn cleaned(text: impl AsRef<str>) -> String {
-    clean(text.as_ref())
+/// A name, a title or a detail that is ready to be shown.
+fn words(text: impl AsRef<str>) -> String {
+    shown(text.as_ref(), LONGEST_WORDS)
+}
+
+/// What stands on an arrow.
+fn label(text: impl AsRef<str>) -> String {
+    shown(text.as_ref(), LONGEST_LABEL)
+}
+
+/// What stands beside a box.
+fn note(text: impl AsRef<str>) -> String {
+    shown(text.as_ref(), LONGEST_NOTE)
+}
+
+fn shown(text: &str, columns: usize) -> String {
+    // Marks that take no column of their own are characters too, and there may be any number of them.
+    let bounded: String = clean(text).chars().take(4 * columns).collect();
+    clip(&bounded, columns)
 }

@@ -1,8 +1,10 @@
 //! Graphs as SVG that stands alone: it loads no font, runs no script and follows the reader's light or dark scheme.
 //!
-//! The places come from the [`Plan`], so boxes, lines and labels never overlap. Text is escaped here and nowhere
-//! else, and no text of a definition becomes anything but text.
+//! The places come from the [`Plan`], so boxes, lines and labels never overlap; what is too large for a plan is drawn
+//! on a grid instead, by [`large`]. Text is escaped here and nowhere else, and no text of a definition becomes
+//! anything but text.
 
+mod large;
 mod paint;
 
 use std::fmt::Write as _;
@@ -45,29 +47,37 @@ text { font-family: ui-sans-serif, -apple-system, 'Segoe UI', Roboto, Helvetica,
 
 /// `graph` as SVG.
 pub fn svg(graph: &Graph) -> Result<String, TooLarge> {
-    let plan = Plan::new(graph, true)?;
+    let Ok(plan) = Plan::new(graph, true) else { return large::svg(graph) };
     let page = Page::new(&plan);
+    let mut body = String::new();
+    page.wires(&mut body, &plan);
+    page.boxes(&mut body, graph, &plan);
+    page.labels(&mut body, &plan);
+    Ok(framed(graph, (plan.columns as f64 * COLUMN, page.height()), "", &body))
+}
+
+/// The whole picture around `body`, which is as wide and as high as `size`.
+fn framed(graph: &Graph, size: (f64, f64), more_style: &str, body: &str) -> String {
     let heading = (width(&graph.title) as f64 * 9.5).max(width(&graph.about()) as f64 * 6.3);
-    let wide = (plan.columns as f64 * COLUMN).max(heading) + 2.0 * MARGIN;
-    let high = page.height() + HEADER + 2.0 * MARGIN;
+    let wide = size.0.max(heading) + 2.0 * MARGIN;
+    let high = size.1 + HEADER + 2.0 * MARGIN;
     let (title, about) = (escaped(&graph.title), escaped(&graph.about()));
-    let mut out = String::new();
+    let mut out = String::with_capacity(body.len() + 4096);
     // Writing to a string cannot fail.
     let _ = writeln!(
         out,
         "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" aria-labelledby=\"t d\" \
          width=\"{wide}\" height=\"{high}\" viewBox=\"0 0 {wide} {high}\">"
     );
-    let _ = writeln!(out, "<title id=\"t\">{title}</title>\n<desc id=\"d\">{about}</desc>\n<style>\n{STYLE}</style>");
+    let _ = writeln!(out, "<title id=\"t\">{title}</title>\n<desc id=\"d\">{about}</desc>");
+    let _ = writeln!(out, "<style>\n{STYLE}{more_style}</style>");
     let _ = writeln!(out, "<rect class=\"page\" width=\"{wide}\" height=\"{high}\" rx=\"10\"/>");
     let _ = writeln!(out, "<text class=\"title\" x=\"{MARGIN}\" y=\"{}\">{title}</text>", MARGIN + 14.0);
     let _ = writeln!(out, "<text class=\"about\" x=\"{MARGIN}\" y=\"{}\">{about}</text>", MARGIN + 34.0);
     let _ = writeln!(out, "<g transform=\"translate({MARGIN} {})\">", MARGIN + HEADER);
-    page.wires(&mut out, &plan);
-    page.boxes(&mut out, graph, &plan);
-    page.labels(&mut out, &plan);
+    out.push_str(body);
     out.push_str("</g>\n</svg>\n");
-    Ok(out)
+    out
 }
 
 /// The height of a row.

@@ -1,7 +1,7 @@
 //! Graphs for a terminal: recipes as a picture of boxes and lines, lifecycles as an outline of states and arrows.
 //!
 //! A picture that does not fit, or in which a line could be taken for another, is never drawn: the outline, which
-//! always fits, takes its place. Nothing is refused and no condition is left out.
+//! always fits, takes its place. Nothing is refused, and no condition is left out that the model has.
 
 mod canvas;
 mod outline;

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::parser::ValueSource;
+use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 use crate::output::{Exit, Failure, Output};
 
@@ -32,8 +33,8 @@ pub(crate) enum Command {
 /// Find every problem of workflow files
 ///
 /// Reads lifecycles and recipes (YAML or TOML), and reports everything that is wrong with them, with the place and
-/// the way out. Folders are searched for definitions. Exits with 1 if there is an error, with 0 if there are only
-/// warnings or nothing.
+/// the way out. Folders are searched for definitions. Exits with 1 if there is an error, else with 3 if a path is
+/// missing, else with 0: warnings are no failure.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  sluice check .sluice/workflows/review.yml\n  sluice check . --format sarif > sluice.sarif\n\n\
@@ -121,9 +122,28 @@ pub(crate) enum Workflow {
 
 /// Reads the arguments of this process. What can be answered at once (`--help`, a mistake) has been.
 pub(crate) fn read() -> Result<(Command, Output), ExitCode> {
-    match Arguments::try_parse() {
+    let understood = Arguments::command().try_get_matches().and_then(|matches| {
+        one_format(&matches)?;
+        Arguments::from_arg_matches(&matches)
+    });
+    match understood {
         Ok(Arguments { command, json }) => Ok((command, if json { Output::Json } else { Output::People })),
         Err(error) => Err(answer(&error)),
+    }
+}
+
+/// Refuses `--json` beside another `--format`: there is one answer, and it has one format.
+fn one_format(matches: &ArgMatches) -> Result<(), clap::Error> {
+    let Some((_, command)) = matches.subcommand() else { return Ok(()) };
+    // Commands without a `--format` do not know the word.
+    let raw = command.try_get_raw("format").ok().flatten().and_then(|mut raw| raw.next());
+    let chosen = raw.filter(|_| command.value_source("format") == Some(ValueSource::CommandLine));
+    match chosen {
+        Some(format) if command.get_flag("json") && format != "json" => {
+            let message = format!("`--json` and `--format {}` exclude each other", format.display());
+            Err(Arguments::command().error(ErrorKind::ArgumentConflict, message))
+        }
+        Some(_) | None => Ok(()),
     }
 }
 
@@ -149,8 +169,6 @@ fn answer(error: &clap::Error) -> ExitCode {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     #[test]

@@ -7,6 +7,7 @@ mod cli {
     pub(crate) mod examples;
     pub(crate) mod graph;
     pub(crate) mod hostile;
+    pub(crate) mod shell;
     pub(crate) mod sluice;
     pub(crate) mod workflow;
 }

@@ -75,7 +75,7 @@ pub(super) fn command(
         findings.add(
             Problem::new(Code::VariableNotExpanded, span, format!("`{shown}` stands {}", found.place))
                 .note("values reach the shell as environment variables, which it does not expand safely there")
-                .help("use double quotes or none, or assign it to a shell variable first"),
+                .help(found.way_out),
         );
     }
     for placeholder in &reading.placeholders {

@@ -1,15 +1,15 @@
 //! The decisions of a run: what an input leads to, and what can go on because of it.
 
-use super::effect::{Effect, Part, Script, TimerKey};
+use super::effect::{Effect, Part, TimerKey};
 use super::event::{Event, Failure, Outcome, QuestionKind, SkipReason};
-use super::input::{ByHand, Given, Input, Mode, Report};
+use super::input::{Given, Input, Mode, Report};
 use super::law::Status;
 use super::plan::Plan;
 use super::record::{Book, asks};
 use super::sketch::Sketch;
 use super::state::{End, Progress, RunState, StepStatus, parts, takes_place};
 use crate::machine::{Decision, Moment, Refusal, RefusalCode};
-use crate::recipe::{FailureKind, Join, OnExhausted, RunHook, StepId, Work};
+use crate::recipe::{FailureKind, Join, OnExhausted, StepId, Work};
 
 /// How often a step whose worker went away is given to another, before it counts as failed.
 const MOST_LOSSES: u32 = 10;
@@ -49,16 +49,16 @@ pub fn decide(plan: &Plan, state: &RunState, input: &Input, now: Moment) -> Deci
     Ok(Decision { events: sketch.events, effects: sketch.effects })
 }
 
-fn not_ready(message: impl Into<String>) -> Refusal {
+pub(super) fn not_ready(message: impl Into<String>) -> Refusal {
     Refusal::new(RefusalCode::NotReady, message)
 }
 
 impl Sketch<'_> {
-    fn name(&self, id: StepId) -> String {
+    pub(super) fn name(&self, id: StepId) -> String {
         self.plan.recipe.step(id).name.to_string()
     }
 
-    fn still_going(&self) -> Result<(), Refusal> {
+    pub(super) fn still_going(&self) -> Result<(), Refusal> {
         match self.end() {
             None => Ok(()),
             Some(_) => Err(Refusal::new(RefusalCode::Finished, "the run has ended")),
@@ -86,12 +86,7 @@ impl Sketch<'_> {
     }
 
     fn next_to_start(&self) -> Option<StepId> {
-        if self.base.given.mode == Mode::ByHand || self.end().is_some() {
-            return None;
-        }
-        let first = self.first_ready()?;
-        let free = self.running() < self.plan.recipe.max_parallel || !takes_place(self.plan.recipe.step(first));
-        free.then_some(first)
+        self.first_ready().filter(|first| self.has_room(*first))
     }
 
     /// Decides about a step all of whose needs have ended; true if something came of it.
@@ -127,10 +122,18 @@ impl Sketch<'_> {
                     self.happens(Event::StepFailed { step: id, failure: Failure::LoopExhausted, at: now });
                 }
             }
+        } else if self.first_ready().is_none() && self.has_room(id) {
+            self.start(id);
         } else {
             self.happens(Event::StepReady(id));
         }
         true
+    }
+
+    /// Whether a step could begin at once.
+    fn has_room(&self, id: StepId) -> bool {
+        let free = self.running() < self.plan.recipe.max_parallel || !takes_place(self.plan.recipe.step(id));
+        free && self.base.given.mode == Mode::Engine && self.end().is_none()
     }
 
     /// Whether what the condition of `reader` reads can still become something else: a loop may run it again.
@@ -138,7 +141,8 @@ impl Sketch<'_> {
         let reads = &self.plan.reads[reader.0 as usize];
         self.plan.loops.iter().any(|way| {
             let alive = !self.kind(way.from).has_ended() && !self.is_exhausted(way.from);
-            way.from != reader && alive && way.body.iter().any(|step| reads.contains(step))
+            // What lies in the loop is decided anew in each round, and must be decided for the loop to go round.
+            alive && !way.body.contains(&reader) && way.body.iter().any(|step| reads.contains(step))
         })
     }
 
@@ -171,12 +175,11 @@ impl Sketch<'_> {
                 self.happens(Event::PartEnded { step: id, part, result: Ok(outcome.clone()) });
                 self.unless_stopping(id, stopping);
             }
-            (Report::Failed { error, kind, .. }, Part::Item(_)) if *kind != FailureKind::Crashed => {
-                self.happens(Event::PartEnded { step: id, part, result: Err(error.clone()) });
+            (Report::Failed { kind: FailureKind::Crashed, .. }, Part::Item(_)) if state.losses < MOST_LOSSES => {
+                self.happens(Event::PartLost { step: id, part });
                 self.unless_stopping(id, stopping);
             }
             (Report::Failed { error, .. }, Part::Item(_)) => {
-                // A lost item is begun again by itself: the others must not suffer for it.
                 self.happens(Event::PartEnded { step: id, part, result: Err(error.clone()) });
                 self.unless_stopping(id, stopping);
             }
@@ -267,9 +270,9 @@ impl Sketch<'_> {
                 (allowed && state.failures < step.retry.max, doubled)
             }
         };
-        self.clear_timeout(id);
-        let (until, attempt) = (self.now.after(wait), self.step(id).attempts);
+        let (until, attempt) = (self.now.after(wait), state.attempts);
         if again {
+            self.clear_timeout(id);
             self.happens(Event::StepRetried { step: id, failure, until });
             match wait.is_zero() {
                 true => self.start(id),
@@ -316,198 +319,9 @@ impl Sketch<'_> {
         }
     }
 
-    fn stop_everything(&mut self) {
+    pub(super) fn stop_everything(&mut self) {
         for (step, attempt, part) in self.base.under_way() {
             self.wants(Effect::Stop { step, attempt, part });
-        }
-    }
-
-    fn answer(&mut self, question: u32, option: &str, message: Option<String>) -> Result<(), Refusal> {
-        self.still_going()?;
-        let held = (0u32..).map(StepId).zip(&self.base.steps).find_map(|(id, step)| match &step.status {
-            StepStatus::Held { question: asked, progress } if asked.id == question => {
-                Some((id, asked.kind, progress.clone()))
-            }
-            _ => None,
-        });
-        let (id, kind, progress) = held.ok_or_else(|| not_ready(format!("question {question} is not open")))?;
-        let options = kind.options();
-        if !options.contains(&option) {
-            let message = format!("`{option}` is not an answer to question {question}");
-            return Err(not_ready(message).hint(format!("choose from {}", options.join(", "))));
-        }
-        self.happens(Event::Answered { step: id, option: option.to_owned(), message });
-        match option {
-            "retry" => {
-                if kind == QuestionKind::LoopExhausted {
-                    self.step_mut(id).granted += 1;
-                }
-                self.start(id);
-            }
-            "skip" => {
-                let at = self.now;
-                self.happens(Event::StepSkipped { step: id, reason: SkipReason::Person, at });
-            }
-            "continue" => {
-                let outcome = self.so_far(id, progress);
-                self.completes(id, outcome);
-            }
-            _ => self.fails(id, Failure::Aborted),
-        }
-        Ok(())
-    }
-
-    /// What a step that goes on as it is has given.
-    fn so_far(&self, id: StepId, progress: Option<Progress>) -> Outcome {
-        match progress {
-            Some(Progress::Items { total, failed, .. }) => self.gathered(id, total, failed),
-            Some(Progress::Turns { said, .. }) => {
-                let work = said.last().map(|turn| turn.work.clone()).unwrap_or_default();
-                Outcome { result: Some("actionable".into()), ..work }
-            }
-            Some(Progress::Single) | None => Outcome::default(),
-        }
-    }
-
-    fn retry(&mut self, step: Option<StepId>, guidance: Option<String>) -> Result<(), Refusal> {
-        if let Some(End::Completed { .. } | End::Cancelled { .. }) = self.end() {
-            return Err(Refusal::new(RefusalCode::Finished, "the run has ended, and no step of it failed"));
-        }
-        let own_fault = |id: &StepId| matches!(&self.step(*id).status, StepStatus::Failed(failure) if !matches!(failure, Failure::Upstream(_)));
-        let all = || (0u32..).map(StepId).take(self.plan.recipe.steps.len());
-        let id = step.or_else(|| all().find(own_fault)).ok_or_else(|| not_ready("no step has failed"))?;
-        if !own_fault(&id) {
-            return Err(not_ready(format!("`{}` has not failed by itself", self.name(id))));
-        }
-        if all().any(|id| self.kind(id) == Status::Cancelled) {
-            return Err(Refusal::new(RefusalCode::Finished, "the run was ended as a whole").hint("start it again"));
-        }
-        if matches!(self.step(id).status, StepStatus::Failed(Failure::LoopExhausted)) {
-            self.step_mut(id).granted += 1;
-        }
-        self.happens(Event::Reopened { step: id, guidance });
-        Ok(())
-    }
-
-    fn cancel(&mut self, reason: &str) -> Result<(), Refusal> {
-        self.still_going()?;
-        self.stop_everything();
-        self.ends(End::Cancelled { reason: reason.to_owned() });
-        Ok(())
-    }
-
-    fn by_hand(&mut self, id: StepId, what: &ByHand) -> Result<(), Refusal> {
-        self.still_going()?;
-        let (kind, name, now) = (self.kind(id), self.name(id), self.now);
-        let begin = |sketch: &mut Self| {
-            if kind != Status::Ready {
-                return Err(
-                    not_ready(format!("`{name}` is {}", kind.word())).hint("`process steps` says what it waits for")
-                );
-            }
-            if sketch.running() >= sketch.plan.recipe.max_parallel && takes_place(sketch.plan.recipe.step(id)) {
-                return Err(not_ready(format!("`{name}` must wait: another step is in progress")));
-            }
-            let attempt = sketch.step(id).attempts + 1;
-            sketch.happens(Event::StepStarted { step: id, attempt, at: now, items: None });
-            Ok(())
-        };
-        match what {
-            ByHand::Start => begin(self)?,
-            ByHand::Complete(_) | ByHand::Fail(_) if kind != Status::Running => begin(self)?,
-            ByHand::Skip if !matches!(kind, Status::Waiting | Status::Ready | Status::Held) => {
-                return Err(not_ready(format!("`{name}` is {}", kind.word())));
-            }
-            ByHand::Complete(_) | ByHand::Fail(_) | ByHand::Skip => {}
-        }
-        match what {
-            ByHand::Start => {}
-            ByHand::Complete(outcome) => self.completes(id, outcome.clone()),
-            ByHand::Fail(error) => {
-                self.fails(id, Failure::Attempt { kind: FailureKind::Failed, error: error.clone() });
-            }
-            ByHand::Skip => self.happens(Event::StepSkipped { step: id, reason: SkipReason::Person, at: now }),
-        }
-        Ok(())
-    }
-
-    fn close(&mut self, summary: &str) -> Result<(), Refusal> {
-        self.still_going()?;
-        let open = (0u32..)
-            .map(StepId)
-            .take(self.plan.recipe.steps.len())
-            .find(|id| !matches!(self.kind(*id), Status::Completed | Status::Skipped));
-        if let Some(id) = open {
-            let message = format!("`{}` is {}", self.name(id), self.kind(id).word());
-            return Err(Refusal::new(RefusalCode::StepOpen, message).hint("complete or skip every step first"));
-        }
-        self.ends(End::Completed { summary: summary.to_owned() });
-        Ok(())
-    }
-
-    /// Every step has ended, and so has the run.
-    fn finish(&mut self) {
-        let failed =
-            (0u32..).map(StepId).take(self.plan.recipe.steps.len()).find_map(|id| match &self.step(id).status {
-                StepStatus::Failed(failure) if !matches!(failure, Failure::Upstream(_)) => {
-                    Some(format!("`{}` failed: {}", self.name(id), failure.describe(self)))
-                }
-                _ => None,
-            });
-        self.ends(match failed {
-            Some(error) => End::Failed { error },
-            None => End::Completed { summary: String::new() },
-        });
-    }
-
-    fn ends(&mut self, end: End) {
-        let recipe = &self.plan.recipe;
-        let hooks = match &end {
-            End::Completed { .. } => recipe.on_complete.as_slice(),
-            End::Failed { .. } => recipe.on_fail.as_slice(),
-            End::Cancelled { .. } => &[],
-        };
-        let repeats = !matches!(end, End::Cancelled { .. });
-        let at = self.now;
-        if recipe.timeout.is_some() {
-            self.wants(Effect::ClearTimer(TimerKey::Run));
-        }
-        self.happens(Event::Ended { end, at });
-        for hook in hooks {
-            let effect = self.run_hook(hook);
-            self.wants(effect);
-        }
-        if let Some(repeat) = recipe.repeat.as_ref().filter(|_| repeats) {
-            self.wants(Effect::Repeat { at: at.after(repeat.every) });
-        }
-    }
-
-    fn run_hook(&self, hook: &RunHook) -> Effect {
-        // Hooks read values as the last step would.
-        let reader = StepId(u32::try_from(self.plan.recipe.steps.len().saturating_sub(1)).unwrap_or(0));
-        let missing = |name: String| Effect::Notify(format!("a hook of the run needs `{name}`, which nothing gave"));
-        match hook {
-            RunHook::Notify(text) => {
-                self.fill(text, reader, &super::values::Locals::default()).map_or_else(missing, Effect::Notify)
-            }
-            RunHook::RunCommand(command) => match self.environment(command, reader) {
-                Ok(environment) => Effect::RunCommand(Script { script: command.script.clone(), environment }),
-                Err(name) => missing(name),
-            },
-            RunHook::Start(recipe) => Effect::Start { recipe: recipe.clone() },
-        }
-    }
-}
-
-impl Failure {
-    /// In words.
-    fn describe(&self, sketch: &Sketch<'_>) -> String {
-        match self {
-            Failure::Attempt { error, .. } => error.clone(),
-            Failure::Upstream(need) => format!("`{}` failed", sketch.name(*need)),
-            Failure::Undefined(name) => format!("`{name}` is not defined"),
-            Failure::LoopExhausted => "loop_exhausted: its loop has used up its turns".into(),
-            Failure::Aborted => "a person gave it up".into(),
         }
     }
 }

@@ -44,6 +44,13 @@ pub enum Event {
         /// With what; or why not.
         result: Result<Outcome, String>,
     },
+    /// A part of an attempt was lost with its worker, and is done again.
+    PartLost {
+        /// Of this step.
+        step: StepId,
+        /// Which.
+        part: Part,
+    },
     /// A step has completed.
     StepCompleted {
         /// Which.

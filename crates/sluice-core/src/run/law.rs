@@ -128,7 +128,7 @@ pub fn next(status: Status, happening: Happening) -> Option<Status> {
         (S::Running, H::Part) => S::Running,
         (S::Stopping, H::Part) => S::Stopping,
         (S::Running | S::Stopping | S::Held, H::Completed) => S::Completed,
-        (S::Waiting | S::Ready | S::Running | S::Stopping | S::Retrying | S::Held, H::Failed) => S::Failed,
+        (S::Waiting | S::Running | S::Stopping | S::Held, H::Failed) => S::Failed,
         (S::Running | S::Stopping, H::Retried) => S::Retrying,
         (S::Waiting | S::Ready | S::Held, H::Skipped) => S::Skipped,
         (S::Waiting | S::Running | S::Stopping, H::Held) => S::Held,

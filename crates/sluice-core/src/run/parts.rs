@@ -16,12 +16,15 @@ impl Sketch<'_> {
     /// Begins an attempt at a step that is ready, or lets it fail if a value is not there.
     pub(super) fn start(&mut self, id: StepId) {
         let attempt = self.step(id).attempts + 1;
-        let items = match self.items_of(id) {
-            Ok(items) => items,
-            Err(missing) => return self.fails(id, Failure::Undefined(missing)),
+        let (items, missing) = match self.items_of(id) {
+            Ok(items) => (items, None),
+            Err(missing) => (Some(Vec::new()), Some(missing)),
         };
         let now = self.now;
         self.happens(Event::StepStarted { step: id, attempt, at: now, items });
+        if let Some(missing) = missing {
+            return self.fails(id, Failure::Undefined(missing));
+        }
         if let Some(timeout) = self.plan.recipe.step(id).timeout {
             self.wants(Effect::SetTimer(TimerKey::Timeout(id, attempt), now.after(timeout)));
         }
@@ -31,7 +34,7 @@ impl Sketch<'_> {
     /// The list that a fan-out goes over; `None` when it is no fan-out, or goes on with the items it had.
     fn items_of(&self, id: StepId) -> Result<Option<Vec<Data>>, String> {
         let Work::ParallelAgents { items, .. } = &self.plan.recipe.step(id).work else { return Ok(None) };
-        if matches!(&self.step(id).status, StepStatus::Held { progress: Some(Progress::Items { .. }), .. }) {
+        if matches!(self.step(id).status.kept(), Some(Progress::Items { .. })) {
             return Ok(None);
         }
         let list = match items {
@@ -134,8 +137,7 @@ impl Sketch<'_> {
         };
         let mut item = next;
         while running < *max_concurrent && item < total {
-            let value = self.item(id, item).filter(|it| it.status != ItemStatus::Running).cloned();
-            let begins = value.filter(|it| !matches!(it.status, ItemStatus::Completed(_)));
+            let begins = self.item(id, item).filter(|it| it.status == ItemStatus::Waiting).cloned();
             if let Some(state) = begins {
                 let locals = Locals { item: Some((state.value, item)), ..Locals::default() };
                 match self.prompt(prompt, id, &locals) {

@@ -2,6 +2,8 @@
 //!
 //! Made once per recipe and shared by all its runs.
 
+use std::collections::BTreeMap;
+
 use crate::recipe::{Recipe, StepId};
 
 /// A recipe with everything at hand that a decision needs.
@@ -15,6 +17,10 @@ pub struct Plan {
     pub(super) loops: Vec<Loop>,
     /// For each step, the steps whose results its condition reads.
     pub(super) reads: Vec<Vec<StepId>>,
+    /// The steps by name.
+    pub(super) by_name: BTreeMap<String, StepId>,
+    /// The steps that store their output under a name.
+    pub(super) stores: BTreeMap<String, Vec<StepId>>,
 }
 
 /// A way back.
@@ -44,8 +50,15 @@ impl Plan {
                 Some(Loop { from, to: back.to, max: back.max, body })
             })
             .collect();
-        let reads = ids().map(|id| reads(&recipe, id)).collect();
-        Plan { followers, loops, reads, recipe }
+        let by_name = ids().map(|id| (recipe.step(id).name.to_string(), id)).collect();
+        let mut stores: BTreeMap<String, Vec<StepId>> = BTreeMap::new();
+        for id in ids() {
+            if let Some(output) = &recipe.step(id).output {
+                stores.entry(output.to_string()).or_default().push(id);
+            }
+        }
+        let reads = ids().map(|id| reads(&recipe, id, &by_name, &stores)).collect();
+        Plan { followers, loops, reads, by_name, stores, recipe }
     }
 
     /// The loop that leads back from `step`.
@@ -73,17 +86,18 @@ fn body(recipe: &Recipe, followers: &[Vec<StepId>], to: StepId, from: StepId) ->
 }
 
 /// The steps whose results the condition of `step` reads.
-fn reads(recipe: &Recipe, step: StepId) -> Vec<StepId> {
+fn reads(
+    recipe: &Recipe,
+    step: StepId,
+    by_name: &BTreeMap<String, StepId>,
+    stores: &BTreeMap<String, Vec<StepId>>,
+) -> Vec<StepId> {
     let Some(condition) = &recipe.step(step).condition else { return Vec::new() };
     let mut found = Vec::new();
     for compare in condition.comparisons() {
         let head = compare.path.head();
-        let named = recipe.find(head).filter(|_| !compare.path.tail().is_empty());
-        let stored = (0u32..)
-            .map(StepId)
-            .zip(&recipe.steps)
-            .filter(|(_, other)| other.output.as_ref().is_some_and(|output| output.as_str() == head));
-        found.extend(named.into_iter().chain(stored.map(|(id, _)| id)));
+        found.extend(by_name.get(head).filter(|_| !compare.path.tail().is_empty()));
+        found.extend(stores.get(head).into_iter().flatten());
     }
     found.sort_unstable();
     found.dedup();

@@ -1,12 +1,12 @@
 //! Records events, on the state itself or on a [`super::sketch`] over it: one law for both.
 
 use super::effect::Part;
-use super::event::{Event, Outcome};
+use super::event::{Event, Failure, Outcome, Question, QuestionKind};
 use super::law::{self, Happening, Status};
 use super::plan::Plan;
 use super::state::{End, ItemState, ItemStatus, Progress, RunState, StepState, StepStatus, Turn, takes_place};
 use crate::machine::Moment;
-use crate::recipe::{OnLimit, StepId, Work};
+use crate::recipe::{FailureKind, OnLimit, StepId, Work};
 
 /// What events are recorded in.
 pub(super) trait Book {
@@ -26,9 +26,8 @@ pub(super) trait Book {
 /// Records `event` in `book`.
 pub(super) fn record<B: Book>(book: &mut B, plan: &Plan, event: &Event) {
     match event {
-        Event::Started { .. } => {
-            // Steps that need nothing stand ready to be looked at.
-        }
+        // What was given stands in the state from the beginning.
+        Event::Started { .. } => {}
         Event::StepReady(step) => change(book, plan, *step, Happening::Ready, StepStatus::Ready),
         Event::StepStarted { step, attempt, at, items } => {
             if let Some(items) = items {
@@ -44,6 +43,7 @@ pub(super) fn record<B: Book>(book: &mut B, plan: &Plan, event: &Event) {
         }
         Event::PartStarted { step, part } => part_started(book, *step, *part),
         Event::PartEnded { step, part, result } => part_ended(book, *step, *part, result),
+        Event::PartLost { step, part } => part_lost(book, *step, *part),
         Event::StepCompleted { step, outcome, at } => {
             change(book, plan, *step, Happening::Completed, StepStatus::Completed);
             let state = book.step_mut(*step);
@@ -55,7 +55,13 @@ pub(super) fn record<B: Book>(book: &mut B, plan: &Plan, event: &Event) {
             book.step_mut(*step).ended = Some(*at);
         }
         Event::StepRetried { step, failure, until } => {
-            let status = StepStatus::Retrying { failure: failure.clone(), until: *until };
+            let progress = match (&book.step(*step).status, failure) {
+                (StepStatus::Running(progress @ Progress::Turns { .. }), failure) if is_loss(failure) => {
+                    Some(progress.clone())
+                }
+                _ => None,
+            };
+            let status = StepStatus::Retrying { failure: failure.clone(), until: *until, progress };
             change(book, plan, *step, Happening::Retried, status);
             count_failure(book.step_mut(*step), failure);
         }
@@ -63,18 +69,13 @@ pub(super) fn record<B: Book>(book: &mut B, plan: &Plan, event: &Event) {
             change(book, plan, *step, Happening::Skipped, StepStatus::Skipped(*reason));
             book.step_mut(*step).ended = Some(*at);
         }
-        Event::StepHeld { step, question } => {
-            let progress = match &book.step(*step).status {
-                StepStatus::Running(progress) | StepStatus::Stopping(progress, _) => Some(progress.clone()),
-                _ => None,
-            };
-            let held = StepStatus::Held { question: question.clone(), progress };
-            change(book, plan, *step, Happening::Held, held);
-            *book.questions_mut() = question.id;
-        }
+        Event::StepHeld { step, question } => held(book, plan, *step, question),
         Event::Answered { step, option, message } => {
+            let again = option == "retry";
+            let exhausted = matches!(&book.step(*step).status, StepStatus::Held { question, .. } if question.kind == QuestionKind::LoopExhausted);
             let state = book.step_mut(*step);
-            state.guidance.extend(message.clone().filter(|_| option == "retry"));
+            state.granted += u32::from(again && exhausted);
+            state.guidance.extend(message.clone().filter(|_| again));
         }
         Event::StepStopping { step, failure } => {
             if let StepStatus::Running(progress) = book.step(*step).status.clone() {
@@ -86,6 +87,16 @@ pub(super) fn record<B: Book>(book: &mut B, plan: &Plan, event: &Event) {
         Event::Reopened { step, guidance } => reopened(book, plan, *step, guidance.clone()),
         Event::Ended { end, at } => ended(book, plan, end, *at),
     }
+}
+
+/// The step waits for a person, and so does the attempt that the question is about.
+fn held<B: Book>(book: &mut B, plan: &Plan, step: StepId, question: &Question) {
+    let progress = match &book.step(step).status {
+        StepStatus::Running(progress) | StepStatus::Stopping(progress, _) => Some(progress.clone()),
+        _ => None,
+    };
+    change(book, plan, step, Happening::Held, StepStatus::Held { question: question.clone(), progress });
+    *book.questions_mut() = question.id;
 }
 
 /// Gives a step another status, if the law allows it, and keeps what is at hand in step with it.
@@ -126,35 +137,31 @@ fn change<B: Book>(book: &mut B, plan: &Plan, id: StepId, happening: Happening, 
     }
 }
 
-fn count_failure(state: &mut StepState, failure: &super::event::Failure) {
-    use super::event::Failure;
-    use crate::recipe::FailureKind;
-    match failure {
-        Failure::Attempt { kind: FailureKind::Crashed, .. } => state.losses += 1,
-        Failure::Attempt { .. }
-        | Failure::Upstream(_)
-        | Failure::Undefined(_)
-        | Failure::LoopExhausted
-        | Failure::Aborted => {
-            state.failures += 1;
-        }
+/// Whether an attempt went away with its worker, which is not its own fault.
+fn is_loss(failure: &Failure) -> bool {
+    matches!(failure, Failure::Attempt { kind: FailureKind::Crashed, .. })
+}
+
+fn count_failure(state: &mut StepState, failure: &Failure) {
+    match is_loss(failure) {
+        true => state.losses += 1,
+        false => state.failures += 1,
     }
 }
 
-/// How an attempt begins. One that a person let go on after a question keeps what it had done.
-fn beginning<B: Book>(book: &B, plan: &Plan, step: StepId, items: Option<usize>) -> Progress {
-    let kept = match &book.step(step).status {
-        StepStatus::Held { progress: Some(progress), .. } => Some(progress.clone()),
-        _ => None,
-    };
-    match (&plan.recipe.step(step).work, kept) {
-        (Work::AgentLoop { max_iterations, .. }, Some(Progress::Turns { turn, said, .. })) => {
+/// How an attempt begins. One that goes on after a question or a loss keeps what was done.
+fn beginning<B: Book>(book: &mut B, plan: &Plan, step: StepId, items: Option<usize>) -> Progress {
+    let asked = matches!(book.step(step).status, StepStatus::Held { .. });
+    match (&plan.recipe.step(step).work, book.step(step).status.kept().cloned()) {
+        (Work::AgentLoop { max_iterations, .. }, Some(Progress::Turns { turn, said, .. })) if asked => {
             Progress::Turns { turn: turn + 1, limit: turn + max_iterations, said }
         }
+        (Work::AgentLoop { .. }, Some(kept @ Progress::Turns { .. })) => kept,
         (Work::AgentLoop { max_iterations, .. }, _) => {
             Progress::Turns { turn: 1, limit: *max_iterations, said: Vec::new() }
         }
         (Work::ParallelAgents { .. }, Some(Progress::Items { total, .. })) if items.is_none() => {
+            again(book, step, total);
             Progress::Items { total, next: 0, running: 0, failed: 0 }
         }
         (Work::ParallelAgents { .. }, _) => {
@@ -162,6 +169,15 @@ fn beginning<B: Book>(book: &B, plan: &Plan, step: StepId, items: Option<usize>)
             Progress::Items { total, next: 0, running: 0, failed: 0 }
         }
         (Work::Agent { .. } | Work::Script { .. } | Work::Gate { .. } | Work::Task(_), _) => Progress::Single,
+    }
+}
+
+/// The items that failed wait again.
+fn again<B: Book>(book: &mut B, step: StepId, total: u32) {
+    for item in 0..total {
+        if let Some(state) = book.item(step, item).filter(|it| matches!(it.status, ItemStatus::Failed(_))).cloned() {
+            book.set_item(step, item, ItemState { status: ItemStatus::Waiting, ..state });
+        }
     }
 }
 
@@ -180,6 +196,20 @@ fn part_started<B: Book>(book: &mut B, step: StepId, part: Part) {
         if let Some(Progress::Items { next, running, .. }) = progress_mut(book.step_mut(step)) {
             *next = (*next).max(item + 1);
             *running += 1;
+        }
+    }
+}
+
+/// The item waits again, and is the next to begin.
+fn part_lost<B: Book>(book: &mut B, step: StepId, part: Part) {
+    if let Part::Item(item) = part
+        && let Some(state) = book.item(step, item).cloned()
+    {
+        book.set_item(step, item, ItemState { status: ItemStatus::Waiting, ..state });
+        book.step_mut(step).losses += 1;
+        if let Some(Progress::Items { next, running, .. }) = progress_mut(book.step_mut(step)) {
+            *next = (*next).min(item);
+            *running = running.saturating_sub(1);
         }
     }
 }
@@ -231,10 +261,13 @@ fn looped_back<B: Book>(book: &mut B, plan: &Plan, from: StepId) {
 /// The step waits again, and so does what failed only because of it.
 fn reopened<B: Book>(book: &mut B, plan: &Plan, step: StepId, guidance: Option<String>) {
     book.set_end(None);
+    if matches!(book.step(step).status, StepStatus::Failed(Failure::LoopExhausted)) {
+        book.step_mut(step).granted += 1;
+    }
     let mut open = vec![step];
     while let Some(id) = open.pop() {
         let failed = matches!(book.step(id).status, StepStatus::Failed(_));
-        let because = matches!(book.step(id).status, StepStatus::Failed(super::event::Failure::Upstream(_)));
+        let because = matches!(book.step(id).status, StepStatus::Failed(Failure::Upstream(_)));
         if failed && (id == step || because) {
             change(book, plan, id, Happening::Reopened, StepStatus::Waiting);
             let state = book.step_mut(id);

@@ -112,6 +112,8 @@ pub enum StepStatus {
         failure: Failure,
         /// When it is due.
         until: Moment,
+        /// How far the last one had come, if the next goes on from there.
+        progress: Option<Progress>,
     },
     /// A person is asked.
     Held {
@@ -131,6 +133,21 @@ pub enum StepStatus {
 }
 
 impl StepStatus {
+    /// How far an attempt had come that the next one goes on from.
+    pub(super) fn kept(&self) -> Option<&Progress> {
+        match self {
+            StepStatus::Held { progress, .. } | StepStatus::Retrying { progress, .. } => progress.as_ref(),
+            StepStatus::Waiting
+            | StepStatus::Ready
+            | StepStatus::Running(_)
+            | StepStatus::Stopping(..)
+            | StepStatus::Completed
+            | StepStatus::Failed(_)
+            | StepStatus::Skipped(_)
+            | StepStatus::Cancelled => None,
+        }
+    }
+
     /// Without the data.
     pub fn kind(&self) -> Status {
         match self {
@@ -276,7 +293,7 @@ pub(super) fn parts(book: &impl Book, step: StepId, progress: &Progress) -> Vec<
             true => Part::Turn(*turn),
             false => Part::Arbiter(*turn),
         }],
-        Progress::Items { next, .. } => (0..*next)
+        Progress::Items { total, .. } => (0..*total)
             .filter(|item| book.item(step, *item).is_some_and(|item| item.status == ItemStatus::Running))
             .map(Part::Item)
             .collect(),

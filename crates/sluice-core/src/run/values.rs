@@ -95,7 +95,7 @@ impl Sketch<'_> {
     /// `STEP.field`
     fn step_field(&self, head: &str, tail: &[String]) -> Option<Data> {
         let (field, rest) = tail.split_first()?;
-        let id = self.plan.recipe.find(head)?;
+        let id = *self.plan.by_name.get(head)?;
         let state = self.step(id);
         let outcome = state.latest.as_ref();
         match field.as_str() {
@@ -111,14 +111,10 @@ impl Sketch<'_> {
 
     /// What the step that stored its output under `name` gave; of several, the one that ended last.
     fn stored(&self, name: &str) -> Option<&Outcome> {
-        let stores = |(_, step): &(StepId, &crate::recipe::Step)| {
-            step.output.as_ref().is_some_and(|output| output.as_str() == name)
-        };
-        (0u32..)
-            .map(StepId)
-            .zip(&self.plan.recipe.steps)
-            .filter(stores)
-            .map(|(id, _)| self.step(id))
+        let givers = self.plan.stores.get(name)?;
+        givers
+            .iter()
+            .map(|id| self.step(*id))
             .filter(|state| state.latest.is_some())
             .max_by_key(|state| state.ended)?
             .latest

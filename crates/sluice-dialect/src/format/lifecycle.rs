@@ -8,8 +8,9 @@ use sluice_core::problem::{Code, Problem};
 use sluice_core::span::{At, Text};
 
 use super::fields::{Fields, named};
+use super::sense::{empty, is_blank, told};
 use crate::shape::{Field, Kind, Shape};
-use crate::tree::{Node, Value};
+use crate::tree::{Entry, Node, Value};
 
 /// The largest number a field or limit may have.
 const MOST: i64 = 1_000_000;
@@ -145,11 +146,17 @@ pub fn lower(node: &Node, findings: &mut Findings) -> Draft {
         rules: exits
             .map(|exits| exits.tables("rules").filter_map(|entry| rule(entry, findings)).collect())
             .unwrap_or_default(),
-        prompts: prompts
-            .iter()
-            .filter_map(|entry| entry.value.as_text().map(|text| (entry.key.clone(), text.clone())))
-            .collect(),
+        prompts: prompts.iter().filter_map(|entry| prompt(entry, findings)).collect(),
     }
+}
+
+/// A prompt by its name. An empty one is still there for whatever names it.
+fn prompt(entry: &Entry, findings: &mut Findings) -> Option<(At<String>, Text)> {
+    let text = entry.value.as_text()?;
+    if is_blank(text) {
+        findings.add(empty(&entry.key.value, text).help("say what the agent is to do"));
+    }
+    Some((entry.key.clone(), text.clone()))
 }
 
 fn state(name: &At<String>, node: &Node) -> State {
@@ -169,7 +176,7 @@ fn transition(fields: Fields<'_>, findings: &mut Findings) -> Transition {
         to: fields.name("to"),
         gate: fields.table("gate").and_then(|gate| self::gate(gate, findings)),
         when: fields.text("when").cloned(),
-        hooks: fields.tables("hooks").filter_map(hook).collect(),
+        hooks: fields.tables("hooks").filter_map(|entry| hook(entry, findings)).collect(),
     }
 }
 
@@ -190,7 +197,7 @@ fn gate(fields: Fields<'_>, findings: &mut Findings) -> Option<Gate> {
     })
 }
 
-fn hook(fields: Fields<'_>) -> Option<At<Hook>> {
+fn hook(fields: Fields<'_>, findings: &mut Findings) -> Option<At<Hook>> {
     let action = fields.text("action")?;
     let hook = match action.value.as_str() {
         "acquire_workspace" => Hook::AcquireWorkspace,
@@ -210,8 +217,8 @@ fn hook(fields: Fields<'_>) -> Option<At<Hook>> {
         "push_branch" => Hook::PushBranch,
         "create_pr" => Hook::CreatePr,
         "delete_remote_branch" => Hook::DeleteRemoteBranch,
-        "notify" => Hook::Notify(fields.text("message")?.clone()),
-        "run_command" => Hook::RunCommand(fields.text("command")?.clone()),
+        "notify" => Hook::Notify(told(fields, "message", findings)?.clone()),
+        "run_command" => Hook::RunCommand(told(fields, "command", findings)?.clone()),
         "set_field" => {
             let value = fields.node("value")?;
             Hook::SetField(fields.name("field")?, At::new(field_value(value)?, value.span))

@@ -10,6 +10,7 @@ use sluice_core::recipe::{Dialect, FailureKind, InputKind, Join, OnExhausted, On
 use sluice_core::span::{At, Text};
 
 use super::fields::{Fields, data, named};
+use super::sense::{self, told};
 use crate::prompts::PromptReader;
 use crate::tree::{Node, Value};
 
@@ -40,6 +41,7 @@ pub fn lower(node: &Node, dialect: Dialect, prompts: &mut PromptReader<'_>, find
     }
     let input_key = if file.key("input").is_some() { "input" } else { "inputs" };
     no_steps(file, findings);
+    sense::time_limit(file, findings);
     Draft {
         span: file.span(),
         dialect,
@@ -55,8 +57,8 @@ pub fn lower(node: &Node, dialect: Dialect, prompts: &mut PromptReader<'_>, find
             (repeat.duration("every").unwrap_or(Duration::ZERO), keep)
         }),
         timeout: file.duration("timeout"),
-        on_complete: file.tables("on_complete").filter_map(run_hook).collect(),
-        on_fail: file.tables("on_fail").filter_map(run_hook).collect(),
+        on_complete: file.tables("on_complete").filter_map(|hook| run_hook(hook, findings)).collect(),
+        on_fail: file.tables("on_fail").filter_map(|hook| run_hook(hook, findings)).collect(),
     }
 }
 
@@ -90,10 +92,10 @@ fn input(fields: Fields<'_>) -> Option<Input> {
     })
 }
 
-fn run_hook(fields: Fields<'_>) -> Option<RunHook> {
+fn run_hook(fields: Fields<'_>, findings: &mut Findings) -> Option<RunHook> {
     match fields.text("action")?.value.as_str() {
-        "notify" => fields.text("message").cloned().map(RunHook::Notify),
-        "run_command" => fields.text("command").cloned().map(RunHook::RunCommand),
+        "notify" => told(fields, "message", findings).cloned().map(RunHook::Notify),
+        "run_command" => told(fields, "command", findings).cloned().map(RunHook::RunCommand),
         "start" => fields.string("recipe").map(RunHook::Start),
         _ => None,
     }
@@ -106,11 +108,10 @@ fn step(fields: Fields<'_>, dialect: Dialect, prompts: &mut PromptReader<'_>, fi
         Dialect::Template => ("id", "needs", "when"),
     };
     let name = fields.name(name)?;
-    if let (Some(_), Some(second)) = (fields.key("retry"), fields.key("max_retries")) {
-        findings.add(
-            Problem::new(Code::KeyConflict, second, "`retry` and `max_retries` in one step")
-                .help("`max_retries` is the short form of `retry`, or the bound of a loop: write one of them"),
-        );
+    sense::time_limit(fields, findings);
+    match dialect {
+        Dialect::Manifest => sense::retries(fields, findings),
+        Dialect::Grimoire | Dialect::Template => {}
     }
     Some(Step {
         span: fields.span(),
@@ -174,7 +175,7 @@ fn work(
         "agent" => Some(Work::Agent { prompt: prompt(fields, name, dialect, prompts, findings)? }),
         "agent-loop" => Some(Work::AgentLoop {
             prompt: prompt(fields, name, dialect, prompts, findings)?,
-            arbiter: Prompt::Inline(fields.text("arbiter_prompt")?.clone()),
+            arbiter: Prompt::Inline(told(fields, "arbiter_prompt", findings)?.clone()),
             max_iterations: count("max_iterations", MAX_ITERATIONS),
             on_max: limit("on_max_iterations"),
         }),
@@ -184,12 +185,13 @@ fn work(
             max_concurrent: count("max_concurrent", MAX_CONCURRENT),
             on_failure: limit("on_failure"),
         }),
-        "script" => Some(Work::Script { command: fields.text("command")?.clone() }),
-        "gate" => {
-            Some(Work::Gate { command: fields.text("command")?.clone(), message: fields.text("message").cloned() })
-        }
+        "script" => Some(Work::Script { command: told(fields, "command", findings)?.clone() }),
+        "gate" => Some(Work::Gate {
+            command: told(fields, "command", findings)?.clone(),
+            message: fields.text("message").cloned(),
+        }),
         "task" => Some(Work::Task {
-            summary: fields.text("summary")?.clone(),
+            summary: told(fields, "summary", findings)?.clone(),
             branch: fields.text("branch").cloned(),
             workflow: fields.string("workflow"),
             project: fields.string("project"),
@@ -222,10 +224,11 @@ fn prompt(
         );
         return None;
     }
-    if let Some(text) = fields.text("prompt") {
-        return Some(Prompt::Inline(text.clone()));
+    if fields.text("prompt").is_some() {
+        return told(fields, "prompt", findings).cloned().map(Prompt::Inline);
     }
-    if let Some(path) = fields.text("prompt_file") {
+    if fields.text("prompt_file").is_some() {
+        let path = told(fields, "prompt_file", findings)?;
         return Some(Prompt::File { path: named(path), found: prompts.read(&path.value) });
     }
     if fields.key("prompt").is_some() || fields.key("prompt_file").is_some() {
@@ -233,10 +236,12 @@ fn prompt(
     }
     match dialect {
         Dialect::Template => {
-            let instructions = fields.text("description").cloned();
-            let title = || fields.text("title").cloned().unwrap_or_else(|| Text::whole(name.value.clone(), name.span));
-            Some(Prompt::Inline(instructions.unwrap_or_else(title)))
+            let said = |key: &str| fields.text(key).filter(|text| !sense::is_blank(text)).cloned();
+            let instructions = said("description").or_else(|| said("title"));
+            let own_name = || Text::whole(name.value.clone(), name.span);
+            Some(Prompt::Inline(instructions.unwrap_or_else(own_name)))
         }
+        Dialect::Manifest | Dialect::Grimoire if sense::meant_otherwise(fields, dialect) => None,
         Dialect::Manifest | Dialect::Grimoire => {
             let message = format!("the step `{}` does not say what its agent is told", name.value);
             findings.hole(

@@ -3,6 +3,8 @@
 //! All three take the same keys for what a recipe and a step can do; each has its own words for the few that its
 //! first users know by another name.
 
+use sluice_core::recipe::Dialect;
+
 use crate::shape::{Field, Kind, Shape};
 
 /// The largest number a limit may have.
@@ -110,6 +112,15 @@ static TEMPLATE_STEP: Shape = Shape::new(
     ],
 )
 .tagged("type", Some("agent"));
+
+/// A step of a recipe in `dialect`.
+pub(super) fn step(dialect: Dialect) -> &'static Shape {
+    match dialect {
+        Dialect::Manifest => &MANIFEST_STEP,
+        Dialect::Grimoire => &GRIMOIRE_STEP,
+        Dialect::Template => &TEMPLATE_STEP,
+    }
+}
 
 /// What every recipe can say about its runs.
 static RUN: &[Field] = &[

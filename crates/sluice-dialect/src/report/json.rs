@@ -3,6 +3,7 @@
 //! The keys of a finding never change their meaning; there may be more of them one day. Notes never stand among the
 //! problems, so that a program may take an empty list for success.
 
+use super::cut;
 use crate::source::Sources;
 use serde_json::{Map, Value, json};
 use sluice_core::problem::{Problem, Severity};
@@ -19,10 +20,10 @@ fn finding(sources: &Sources, problem: &Problem) -> Value {
     let mut it = Map::new();
     it.insert("code".into(), problem.code.as_str().into());
     it.insert("severity".into(), problem.severity().word().into());
-    it.insert("message".into(), problem.message.as_str().into());
+    it.insert("message".into(), cut(&problem.message).into());
     it.extend(place(sources, problem.span));
-    it.insert("help".into(), json!(problem.help));
-    it.insert("explanation".into(), json!(problem.notes));
+    it.insert("help".into(), json!(problem.help.as_deref().map(cut)));
+    it.insert("explanation".into(), problem.notes.iter().map(|note| cut(note)).collect());
     let mut labels = Vec::new();
     if !problem.label.is_empty() {
         labels.push(label(sources, problem.span, &problem.label));
@@ -34,7 +35,7 @@ fn finding(sources: &Sources, problem: &Problem) -> Value {
 
 fn label(sources: &Sources, span: Span, text: &str) -> Value {
     let mut it = Map::new();
-    it.insert("message".into(), text.into());
+    it.insert("message".into(), cut(text).into());
     it.extend(place(sources, span));
     Value::Object(it)
 }

@@ -2,6 +2,7 @@
 //!
 //! Notes are left out: SARIF has a level for them, but the tools that read it show every result as an alert.
 
+use super::cut;
 use crate::source::Sources;
 use serde_json::{Value, json};
 use sluice_core::problem::{Code, Problem, Severity};
@@ -34,12 +35,12 @@ fn rule(code: Code) -> Value {
 }
 
 fn result(sources: &Sources, problem: &Problem, codes: &[Code]) -> Value {
-    let mut text = problem.message.clone();
+    let mut text = cut(&problem.message).into_owned();
     for note in &problem.notes {
-        let _ = write!(text, "\nnote: {note}");
+        let _ = write!(text, "\nnote: {}", cut(note));
     }
     if let Some(help) = &problem.help {
-        let _ = write!(text, "\nhelp: {help}");
+        let _ = write!(text, "\nhelp: {}", cut(help));
     }
     let mut result = json!({
         "ruleId": problem.code.as_str(),
@@ -53,7 +54,7 @@ fn result(sources: &Sources, problem: &Problem, codes: &[Code]) -> Value {
             json!({
                 "id": id,
                 "physicalLocation": location(sources, other.span),
-                "message": { "text": other.text },
+                "message": { "text": cut(&other.text) },
             })
         });
         result["relatedLocations"] = Value::Array(related.collect());

@@ -4,7 +4,7 @@
 //! nothing in them that a terminal would obey. It never sees a whole file, because it would copy and measure all of
 //! it for each finding.
 
-use super::Style;
+use super::{Style, cut};
 use crate::source::Sources;
 use annotate_snippets::{Annotation, AnnotationKind, Element, Group, Level, Origin, Renderer, Snippet};
 use sluice_core::problem::{Problem, Severity};
@@ -21,8 +21,6 @@ const NEAR: usize = 40;
 /// How many bytes of a line are shown, and how many of them before the place.
 const WIDEST: usize = 120;
 const BEFORE: usize = 50;
-/// How many characters of a message are shown.
-const LONGEST: usize = 1000;
 /// Stand around the number of a snippet where its path belongs. The library works out columns from what it is
 /// shown, which is wrong in a line that was cut, so it never gets to see the path. Private characters; [`visible`]
 /// keeps them out of everything else.
@@ -195,10 +193,7 @@ fn line(text: &str) -> String {
 
 /// A message that may have several lines, not without end.
 fn lines(text: &str) -> String {
-    match text.char_indices().nth(LONGEST) {
-        Some((cut, _)) => format!("{}…", visible(&text[..cut])),
-        None => visible(text),
-    }
+    visible(&cut(text))
 }
 
 /// The text with everything that a terminal would obey, or that would show it in another order, replaced.

@@ -98,3 +98,12 @@ fn nesting_is_limited_however_it_is_written() {
     let floats = format!("a = [{}1.5]\n", "1.5, ".repeat(1000));
     assert_eq!(deep(floats), "tree");
 }
+
+#[test]
+fn a_text_that_breaks_off_inside_a_letter_is_no_trouble() {
+    for mark in ["\"", "'", "\"\"\"", "'''"] {
+        for inside in ["é", "aé", "\n\r\né", "\\é", ""] {
+            assert!(!read(FileId(0), &format!("a = {mark}{inside}")).problems.is_empty());
+        }
+    }
+}

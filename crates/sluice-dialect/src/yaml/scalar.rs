@@ -4,7 +4,7 @@
 //! because people who write them into a definition mean the text.
 
 use crate::finding::{quoted, too_large};
-use crate::locate;
+use crate::locate::{self, Quotes};
 use crate::tree::{Node, Value};
 use granit_parser::{ScalarStyle, Tag};
 use sluice_core::problem::{Code, Problem};
@@ -76,16 +76,22 @@ impl Scalar<'_> {
     }
 
     fn as_text(&self) -> Node {
-        let (span, letters) = match self.style {
-            ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted => {
-                (self.range.clone(), self.range.start + 1..self.range.end.saturating_sub(1))
-            }
-            ScalarStyle::Literal | ScalarStyle::Folded => (self.block(), self.range.clone()),
-            ScalarStyle::Plain => (self.range.clone(), self.range.clone()),
+        let quotes = match self.style {
+            ScalarStyle::SingleQuoted => Some(Quotes::Single),
+            ScalarStyle::DoubleQuoted => Some(Quotes::Double),
+            ScalarStyle::Literal | ScalarStyle::Folded | ScalarStyle::Plain => None,
+        };
+        let span = match self.style {
+            ScalarStyle::Literal | ScalarStyle::Folded => self.block(),
+            ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted | ScalarStyle::Plain => self.range.clone(),
         };
         // An empty place that a tag makes a text is given as `~`, which does not stand in the file.
         let value = if span.is_empty() { "" } else { self.value };
-        let runs = locate::runs(value, self.text, letters);
+        let inside = self.range.start + 1..self.range.end.saturating_sub(1);
+        let runs = match quotes {
+            Some(quotes) => locate::quoted(value, self.text, inside, quotes),
+            None => locate::runs(value, self.text, self.range.clone()),
+        };
         let span = Span::new(self.file, span);
         Node { span, value: Value::Text(Text { value: value.into(), span, runs }) }
     }

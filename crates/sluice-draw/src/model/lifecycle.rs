@@ -4,7 +4,7 @@
 
 use sluice_core::lifecycle::{ArtifactTest, ExitRule, FieldValue, Hook, Lifecycle, Reaction, Spawn, State, StateId};
 
-use super::{Edge, Graph, Kind, NodeBox, cleaned};
+use super::{Edge, Graph, Kind, NodeBox, label, note, words};
 
 impl Graph {
     /// The graph of `lifecycle`.
@@ -14,7 +14,7 @@ impl Graph {
             .states
             .iter()
             .map(|state| NodeBox {
-                name: cleaned(state.name.as_str()),
+                name: words(state.name.as_str()),
                 details: agents(state),
                 notes: Vec::new(),
                 initial: false,
@@ -28,7 +28,7 @@ impl Graph {
         }
         for (node, rules) in nodes.iter_mut().zip(rules_of_states(lifecycle)) {
             if !rules.is_empty() {
-                node.notes.push(cleaned(format!("on exit: {}", exit_note(lifecycle, &rules))));
+                node.notes.push(note(format!("on exit: {}", exit_note(lifecycle, &rules))));
             }
         }
         let edges = lifecycle
@@ -38,14 +38,14 @@ impl Graph {
             .map(|transition| Edge {
                 from: place(transition.from),
                 to: place(transition.to),
-                gate: transition.gate.as_ref().map(|gate| cleaned(gate.describe())),
-                guard: transition.guard.as_ref().map(|guard| cleaned(format!("[{guard}]"))),
-                hooks: transition.hooks.iter().map(|hook| cleaned(hook_words(hook))).collect(),
+                gate: transition.gate.as_ref().map(|gate| label(gate.describe())),
+                guard: transition.guard.as_ref().map(|guard| label(format!("[{guard}]"))),
+                hooks: transition.hooks.iter().map(|hook| words(hook_words(hook))).collect(),
                 back: false,
             })
             .collect();
         let mut graph = Graph {
-            title: cleaned(lifecycle.name.as_str()),
+            title: words(lifecycle.name.as_str()),
             subtitle: vec![format!("version {}", lifecycle.version)],
             kind: Kind::Lifecycle,
             nodes,
@@ -58,8 +58,8 @@ impl Graph {
 
 /// The agents that a state starts by itself.
 fn agents(state: &State) -> Vec<String> {
-    let entered = state.enter_prompt.iter().map(|prompt| cleaned(format!("on entry: {prompt}")));
-    entered.chain(state.respawn_prompt.iter().map(|prompt| cleaned(format!("respawn: {prompt}")))).collect()
+    let entered = state.enter_prompt.iter().map(|prompt| words(format!("on entry: {prompt}")));
+    entered.chain(state.respawn_prompt.iter().map(|prompt| words(format!("respawn: {prompt}")))).collect()
 }
 
 fn place(id: StateId) -> usize {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use sluice_core::recipe::{Items, Join, OnExhausted, Recipe, Step, StepId, Trigger, Work};
 
-use super::{Edge, Graph, Kind, NodeBox, cleaned};
+use super::{Edge, Graph, Kind, NodeBox, label, words};
 
 impl Graph {
     /// The graph of `recipe`.
@@ -21,7 +21,7 @@ impl Graph {
             let mut needs: Vec<usize> = step.needs.iter().map(|id| index(*id)).collect();
             needs.retain(|need| *need < recipe.steps.len());
             let decider = decider(step, &needs, &places);
-            let condition = step.condition.as_ref().map(|condition| cleaned(condition.to_string()));
+            let condition = step.condition.as_ref().map(|condition| label(condition.to_string()));
             let on_node = if decider.is_none() { condition.as_ref() } else { None };
             nodes.push(node(step, on_node, needs.is_empty()));
             edges.extend(needs.iter().map(|need| Edge {
@@ -34,13 +34,8 @@ impl Graph {
             }));
             edges.extend(way_back(step, place).filter(|edge| edge.to < recipe.steps.len()));
         }
-        let mut graph = Graph {
-            title: cleaned(recipe.name.as_str()),
-            subtitle: subtitle(recipe),
-            kind: Kind::Recipe,
-            nodes,
-            edges,
-        };
+        let mut graph =
+            Graph { title: words(recipe.name.as_str()), subtitle: subtitle(recipe), kind: Kind::Recipe, nodes, edges };
         graph.mark_back_edges();
         graph
     }
@@ -67,11 +62,11 @@ fn decider(step: &Step, needs: &[usize], places: &BTreeMap<&str, usize>) -> Opti
 }
 
 fn node(step: &Step, condition: Option<&String>, initial: bool) -> NodeBox {
-    let mut details: Vec<String> = step.title.iter().map(cleaned).collect();
+    let mut details: Vec<String> = step.title.iter().map(words).filter(|title| !title.is_empty()).collect();
     let role = step.role.as_str();
     let shown_role = if matches!(role, "" | "any") { String::new() } else { format!(" · {role}") };
-    details.push(cleaned(format!("{}{shown_role}", step.work.kind())));
-    details.extend(turns(&step.work).map(cleaned));
+    details.push(words(format!("{}{shown_role}", step.work.kind())));
+    details.extend(turns(&step.work).map(words));
     match step.join {
         Join::NoneFailed => {}
         Join::AllCompleted | Join::AnyCompleted => details.push(format!("join: {}", step.join.word())),
@@ -80,7 +75,7 @@ fn node(step: &Step, condition: Option<&String>, initial: bool) -> NodeBox {
         details.push("always, even after a failure".to_owned());
     }
     details.extend(condition.map(|condition| format!("when {condition}")));
-    NodeBox { name: cleaned(step.name.as_str()), details, notes: Vec::new(), initial, terminal: false }
+    NodeBox { name: words(step.name.as_str()), details, notes: Vec::new(), initial, terminal: false }
 }
 
 /// How often the work is done, when that is not once.
@@ -121,13 +116,13 @@ fn way_back(step: &Step, place: usize) -> impl Iterator<Item = Edge> {
 fn subtitle(recipe: &Recipe) -> Vec<String> {
     let mut parts = Vec::new();
     if !recipe.version.is_empty() {
-        parts.push(cleaned(format!("version {}", recipe.version)));
+        parts.push(words(format!("version {}", recipe.version)));
     }
     match &recipe.trigger {
         Trigger::Manual => {}
         Trigger::Event { event, filter } => {
             let filter = filter.as_ref().map(|filter| format!(" [{filter}]")).unwrap_or_default();
-            parts.push(cleaned(format!("on {event}{filter}")));
+            parts.push(label(format!("on {event}{filter}")));
         }
     }
     if let Some(repeat) = &recipe.repeat {

@@ -1,7 +1,8 @@
-//! `sluice check`: every problem of every file.
+//! `sluice check`: every problem of every file. A path that is missing hides nothing that was found elsewhere.
 
 use std::path::{Path, PathBuf};
 
+use serde_json::{Value, json};
 use sluice_core::problem::{Code, Problem, Severity};
 use sluice_dialect::catalogue::{is_definition_file, load_path};
 use sluice_dialect::{Definition, Loaded, Sources, report};
@@ -22,22 +23,68 @@ pub(crate) fn run(arguments: &Check, output: Output) -> Result<Exit, Failure> {
         Output::People => arguments.format,
     };
     let mut sources = Sources::new();
-    let mut files = Vec::new();
+    let (mut files, mut missing) = (Vec::new(), Vec::new());
     for path in &arguments.paths {
-        find(path, &mut files)?;
+        match find(path, &mut files) {
+            Ok(()) => {}
+            Err(Unfound::TooMany(failure)) => return Err(failure),
+            Err(Unfound::Missing(it)) => missing.push(it),
+        }
     }
     let loaded = files.iter().filter_map(|file| file.load(&mut sources)).collect::<Vec<_>>();
     if loaded.is_empty() {
-        return Err(Failure::new(Exit::NotFound, "not_found", "there are no definitions in these folders")
-            .hint("name a file, or a folder with .yml, .yaml or .toml files in it"));
+        return Err(nothing(&missing));
     }
     let broken = loaded.iter().any(|file| file.count(Severity::Error) > 0);
     match format {
         ReportFormat::Text => text(&loaded, &sources),
-        ReportFormat::Json => print_json(&report::json(&sources, &all(loaded))),
+        ReportFormat::Json => print_json(&with_missing(report::json(&sources, &all(loaded)), &missing)),
         ReportFormat::Sarif => print_json(&report::sarif(&sources, &all(loaded))),
     }
-    Ok(if broken { Exit::Refused } else { Exit::Done })
+    if format != ReportFormat::Json {
+        missing.iter().for_each(|it| Output::People.tell(&it.failure()));
+    }
+    let worst = missing.iter().map(|it| it.exit).find(|exit| *exit != Exit::NotFound);
+    Ok(match (broken, missing.is_empty()) {
+        (true, _) => Exit::Refused,
+        (false, false) => worst.unwrap_or(Exit::NotFound),
+        (false, true) => Exit::Done,
+    })
+}
+
+/// A path that was named and cannot be looked at.
+struct Missing {
+    path: PathBuf,
+    message: String,
+    exit: Exit,
+    code: &'static str,
+}
+
+impl Missing {
+    fn failure(&self) -> Failure {
+        Failure::new(self.exit, self.code, self.message.as_str()).hint("name a file or a folder that exists")
+    }
+}
+
+/// Why there is no report at all.
+fn nothing(missing: &[Missing]) -> Failure {
+    match missing {
+        [] => Failure::new(Exit::NotFound, "not_found", "there are no definitions in these folders")
+            .hint("name a file, or a folder with .yml, .yaml or .toml files in it"),
+        [first, ..] => {
+            let messages: Vec<&str> = missing.iter().map(|it| it.message.as_str()).collect();
+            Failure { message: messages.join("; "), ..first.failure() }
+        }
+    }
+}
+
+/// The document with the paths that are missing from it, if there are any.
+fn with_missing(mut document: Value, missing: &[Missing]) -> Value {
+    if !missing.is_empty() {
+        let list = missing.iter().map(|it| json!({ "path": it.path.display().to_string(), "message": it.message }));
+        document["missing"] = list.collect();
+    }
+    document
 }
 
 fn all(loaded: Vec<Loaded>) -> Vec<Problem> {
@@ -56,11 +103,13 @@ fn text(loaded: &[Loaded], sources: &Sources) {
 }
 
 fn describe(definition: &Definition) -> String {
+    let count = |number: usize, noun: &str| format!("{number} {noun}{}", if number == 1 { "" } else { "s" });
     match definition {
         Definition::Lifecycle(it) => {
-            format!("lifecycle `{}`, {} states, {} transitions", it.name, it.states.len(), it.transitions.len())
+            let (states, transitions) = (count(it.states.len(), "state"), count(it.transitions.len(), "transition"));
+            format!("lifecycle `{}`, {states}, {transitions}", it.name)
         }
-        Definition::Recipe(it) => format!("recipe `{}`, {} steps", it.name, it.steps.len()),
+        Definition::Recipe(it) => format!("recipe `{}`, {}", it.name, count(it.steps.len(), "step")),
     }
 }
 
@@ -84,15 +133,23 @@ fn in_definition_folder(path: &Path) -> bool {
     path.components().any(|part| LOOKED_INTO.iter().any(|name| part.as_os_str() == *name))
 }
 
+/// Why a path brings no files.
+enum Unfound {
+    /// The others can be looked at.
+    Missing(Missing),
+    /// Nothing is looked at.
+    TooMany(Failure),
+}
+
 /// Adds the file at `path`, or the definition files below it.
-fn find(path: &Path, files: &mut Vec<File>) -> Result<(), Failure> {
+fn find(path: &Path, files: &mut Vec<File>) -> Result<(), Unfound> {
     let cannot = |error: std::io::Error| {
         let (exit, code) = match error.kind() {
             std::io::ErrorKind::NotFound => (Exit::NotFound, "not_found"),
             _ => (Exit::Refused, "unreadable"),
         };
-        Failure::new(exit, code, format!("cannot check `{}`: {error}", path.display()))
-            .hint("name a file or a folder that exists")
+        let message = format!("cannot check `{}`: {error}", path.display());
+        Unfound::Missing(Missing { path: path.to_owned(), message, exit, code })
     };
     if !std::fs::metadata(path).map_err(cannot)?.is_dir() {
         files.push(File { path: path.to_owned(), found: false });
@@ -112,7 +169,8 @@ fn find(path: &Path, files: &mut Vec<File>) -> Result<(), Failure> {
             }
             if files.len() > MOST_FILES {
                 let message = format!("more than {MOST_FILES} files below `{}`", path.display());
-                return Err(Failure::new(Exit::Refused, "too_many", message).hint("name a smaller folder"));
+                let failure = Failure::new(Exit::Refused, "too_many", message).hint("name a smaller folder");
+                return Err(Unfound::TooMany(failure));
             }
         }
     }

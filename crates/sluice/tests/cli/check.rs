@@ -39,6 +39,75 @@ fn a_missing_file_is_named_with_the_way_out() {
 }
 
 #[test]
+fn a_missing_path_does_not_hide_what_the_others_have() {
+    let place = folder(&[("good.yml", GOOD), ("bad.yml", BAD)]);
+    let check = |arguments: &[&str]| run_in(place.path(), &[&["check"], arguments].concat());
+    insta::assert_snapshot!(check(&["good.yml", "nope.yml", "no/where"]).shown(), @"
+    good.yml: recipe `hello`, 1 step
+    --- stderr
+    no problems in 1 file
+    error: cannot check `nope.yml`: No such file or directory (os error 2)
+    hint: name a file or a folder that exists
+    error: cannot check `no/where`: No such file or directory (os error 2)
+    hint: name a file or a folder that exists
+    --- exit 3
+    ");
+    let answer = check(&["nope.yml", "bad.yml", "good.yml"]);
+    assert_eq!(answer.code, 1, "an error weighs more than a missing path");
+    assert!(answer.stdout.contains("bad.yml:5:5") && answer.stderr.contains("cannot check `nope.yml`"));
+
+    let answer = check(&["nope.yml", "bad.yml", "--json"]);
+    assert_eq!((answer.code, answer.findings().len(), answer.stderr.as_str()), (1, 1, ""));
+    insta::assert_snapshot!(answer.json()["missing"], @r#"[{"path":"nope.yml","message":"cannot check `nope.yml`: No such file or directory (os error 2)"}]"#);
+    assert_eq!(check(&["nope.yml", "good.yml", "--json"]).code, 3);
+    assert!(check(&["good.yml", "--json"]).json().get("missing").is_none());
+
+    let answer = check(&["nope.yml", "good.yml", "--format", "sarif"]);
+    assert_eq!((answer.code, answer.json()["version"].as_str()), (3, Some("2.1.0")));
+    assert!(answer.stderr.contains("cannot check `nope.yml`"), "{}", answer.stderr);
+
+    let answer = check(&["nope.yml", "no/where", "--json"]);
+    assert_eq!(answer.code, 3);
+    let message = answer.json()["error"]["message"].to_string();
+    assert!(message.contains("`nope.yml`") && message.contains("`no/where`"), "{message}");
+}
+
+#[test]
+fn there_is_one_answer_in_one_format() {
+    let place = folder(&[("good.yml", GOOD)]);
+    let run = |arguments: &[&str]| run_in(place.path(), arguments);
+    insta::assert_snapshot!(run(&["check", "good.yml", "--format", "sarif", "--json"]).shown(), @r#"
+    {
+      "error": {
+        "code": "usage",
+        "message": "`--json` and `--format sarif` exclude each other",
+        "hint": "see `sluice --help`"
+      }
+    }
+    --- exit 2
+    "#);
+    assert_eq!(run(&["--json", "check", "good.yml", "--format=text"]).code, 2);
+    assert_eq!(run(&["graph", "good.yml", "--format", "svg", "--json"]).code, 2);
+    assert_eq!(run(&["check", "good.yml", "--format", "json", "--json"]).code, 0);
+    assert_eq!(run(&["check", "good.yml", "--json"]).code, 0);
+    assert_eq!(run(&["workflow", "list", "--json"]).code, 0);
+}
+
+#[test]
+fn one_of_a_thing_is_not_many() {
+    let lifecycle =
+        b"name: one\nstates: {pending: {}, done: {terminal: true}}\ntransitions: [{from: pending, to: done}]\n";
+    let place = folder(&[("good.yml", GOOD), ("one.yml", lifecycle)]);
+    insta::assert_snapshot!(run_in(place.path(), &["check", "good.yml", "one.yml"]).shown(), @"
+    good.yml: recipe `hello`, 1 step
+    one.yml: lifecycle `one`, 2 states, 1 transition
+    --- stderr
+    no problems in 2 files
+    --- exit 0
+    ");
+}
+
+#[test]
 fn json_has_the_place_and_the_way_out() {
     let place = folder(&[("bad.yml", BAD)]);
     let report = run_in(place.path(), &["check", "bad.yml", "--format", "json"]).json();
@@ -146,5 +215,97 @@ fn one_mistake_is_one_finding() {
         );
         let place = folder(&[("tiny.yml", file.as_bytes())]);
         assert_eq!(run_in(place.path(), &["check", "tiny.yml", "--json"]).findings(), [expected], "{transition}");
+    }
+}
+
+/// Asserts that the one finding of a manifest with `step` (of a recipe if it has a `name`) is `code`, at the `^`.
+#[track_caller]
+fn step_is_told(step: &str, code: &str) {
+    let mark = step.find('^');
+    let step = step.replace('^', "");
+    let head = if step.starts_with("name") { "name: tiny\n" } else { "workflow: {name: tiny}\n" };
+    let needed = if step.contains("depends_on") { "  - {id: review, prompt: look}\n" } else { "" };
+    let file = format!("{head}steps:\n{needed}  - {{{step}}}\n");
+    let place = folder(&[("tiny.yml", file.as_bytes())]);
+    let line = 3 + needed.lines().count();
+    let expected: Vec<String> = mark.iter().map(|mark| format!("{code} {line}:{}", mark + 6)).collect();
+    assert_eq!(run_in(place.path(), &["check", "tiny.yml", "--json"]).findings(), expected, "{step}");
+}
+
+#[test]
+fn values_that_cannot_work_are_found() {
+    let looping = "id: a, prompt: x, depends_on: [review], condition: \"review.result == 'FAIL'\"";
+    for (step, code) in [
+        ("id: a, prompt: x, timeout: ^0", "S0012"),
+        ("id: a, prompt: x, timeout: ^0s", "S0012"),
+        ("id: a, prompt: x, depends_on: [review], loop_to: review, max_retries: ^0", "S0012"),
+        (&format!("{looping}, max_retries: ^0"), "S0012"),
+        ("id: a, prompt: ^''", "S0009"),
+        ("id: a, prompt: ^' \n\n  '", "S0009"),
+        ("id: a, prompt_file: ^''", "S0009"),
+        ("id: a, type: script, command: ^\" \\t\"", "S0009"),
+        ("id: a, type: gate, command: ^''", "S0009"),
+        ("name: a, type: task, summary: ^''", "S0009"),
+        ("id: a, prompt: x, ^max_retries: 1, retry: {max: 2}", "S0013"),
+        ("id: a, prompt: x, max_retries: 0", "nothing"),
+        ("id: a, prompt: x, retry: {max: 2, backoff: 0s}", "nothing"),
+        (&format!("{looping}, max_retries: 2, retry: {{max: 2}}"), "nothing"),
+        ("id: a, prompt: x, depends_on: [review], loop_to: review, max_retries: 1, retry: {max: 2}", "nothing"),
+    ] {
+        step_is_told(step, code);
+    }
+    let lifecycle = b"name: tiny\nstates: {pending: {}, done: {terminal: true}}\ntransitions:\n  - {from: pending, to: done, hooks: [{action: run_command, command: ''}]}\nprompts: {worker: ' '}\n";
+    let place = folder(&[("tiny.yml", lifecycle)]);
+    assert_eq!(run_in(place.path(), &["check", "tiny.yml", "--json"]).findings(), ["S0009 4:70", "S0009 5:19"]);
+}
+
+#[test]
+fn a_misspelt_or_misplaced_prompt_is_one_finding() {
+    for (step, code) in [
+        ("id: a, ^promt: hi", "S0007"),
+        ("name: a, ^promt: hi", "S0007"),
+        ("id: a, ^promt_file: hi.md", "S0007"),
+        ("id: a, ^comand: make", "S0007"),
+        ("id: a, ^command: make", "S0013"),
+        ("id: a, type: agent, ^command: make", "S0013"),
+        ("id: ^a, role: worker", "S0009"),
+    ] {
+        step_is_told(step, code);
+    }
+}
+
+#[test]
+fn places_in_quoted_texts_are_exact_and_each_is_counted() {
+    let file =
+        "name: tiny\nsteps:\n  - name: a\n    prompt: \"line\\nsecond ${foo}, \\u00e9 ${foo}\\t\\\n      ${foo}\"\n";
+    let toml =
+        "name = \"tiny\"\n[[steps]]\nname = \"a\"\nprompt = \"\"\"\nline\\tone ${foo}\n\\\"two\\\" ${foo}\"\"\"\n";
+    let place = folder(&[("tiny.yml", file.as_bytes()), ("tiny.toml", toml.as_bytes())]);
+    let findings = |name: &str| run_in(place.path(), &["check", name, "--json"]).findings();
+    assert_eq!(findings("tiny.yml"), ["S0301 4:27", "S0301 4:42", "S0301 5:7"]);
+    assert_eq!(findings("tiny.toml"), ["S0301 5:11", "S0301 6:9"]);
+}
+
+#[test]
+fn what_is_written_once_and_used_twice_is_one_mistake() {
+    let file = b"name: tiny\nsteps:\n  - {name: a, prompt: &p \"do ${foo}\"}\n  - {name: b, prompt: *p}\n";
+    let shared = b"name: tiny\nsteps:\n  - {name: a, prompt_file: p.md}\n  - {name: b, prompt_file: p.md}\n";
+    let place = folder(&[("alias.yml", file), ("shared.yml", shared), ("p.md", b"do ${foo}")]);
+    for name in ["alias.yml", "shared.yml"] {
+        assert_eq!(run_in(place.path(), &["check", name, "--json"]).findings().len(), 1, "{name}");
+    }
+}
+
+#[test]
+fn durations_say_what_is_wrong_with_them() {
+    for (written, reason) in [
+        ("1.5h", "write whole numbers: `1h30m`"),
+        ("5 m", "no blank may stand between a number and its unit"),
+        ("99999999999999999999h", "it is too long"),
+    ] {
+        let file = format!("name: tiny\nsteps:\n  - {{name: a, prompt: x, timeout: {written}}}\n");
+        let place = folder(&[("tiny.yml", file.as_bytes())]);
+        let report = run_in(place.path(), &["check", "tiny.yml", "--json"]).json();
+        assert_eq!(report["problems"][0]["message"], format!("`timeout` is not a length of time: {reason}"));
     }
 }

@@ -50,3 +50,21 @@ fn what_does_not_exist_is_not_found() {
     assert_eq!(run(&["graph", "no-such-thing"]).code, 3);
     assert_eq!(run(&["graph", "no/such/thing.yml"]).code, 3);
 }
+
+#[test]
+fn blank_and_endless_titles_and_many_steps_are_drawn() {
+    let titles = format!(
+        "name: t\nsteps:\n  - {{name: a, prompt: x, title: ''}}\n  - {{name: b, prompt: x, title: ' '}}\n  - {{name: c, prompt: x, title: {}}}\n",
+        "y".repeat(300_000)
+    );
+    let many: String = (0..3_000).map(|step| format!("  - {{name: s{step}, type: script, command: x}}\n")).collect();
+    let place = folder(&[("t.yml", titles.as_bytes()), ("m.yml", format!("name: m\nsteps:\n{many}").as_bytes())]);
+    for (format, beginning) in FORMATS {
+        let answer = run_in(place.path(), &["graph", "t.yml", "--format", format]);
+        assert_eq!(answer.code, 0, "{format}");
+        assert!(answer.stdout.len() < 16_384 && !answer.stdout.contains("></font>"), "{format}");
+        assert!(!answer.stdout.contains("<br/><br/>"), "{format}");
+        let answer = run_in(place.path(), &["graph", "m.yml", "--format", format]);
+        assert!(answer.code == 0 && answer.stdout.contains(beginning), "{format}");
+    }
+}

@@ -130,3 +130,19 @@ fn a_thousand_mistakes_are_counted_and_the_first_hundred_shown() {
     assert!(answer.stdout.contains("900 more"), "{}", &answer.stdout[answer.stdout.len() - 300..]);
     assert!(answer.stderr.contains("1000 errors"), "{}", answer.stderr);
 }
+
+#[test]
+fn a_cycle_of_ten_thousand_does_not_name_them_all() {
+    let mut file = String::from("name: round\nsteps:\n");
+    for step in 0..10_000 {
+        let need = (step + 9_999) % 10_000;
+        file.push_str(&format!("  - {{name: s{step}, type: script, command: x, needs: [s{need}]}}\n"));
+    }
+    let place = folder(&[("round.yml", file.as_bytes())]);
+    for format in ["text", "json", "sarif"] {
+        let answer = run_in(place.path(), &["check", "round.yml", "--format", format]);
+        assert_eq!(answer.code, 1);
+        assert!(answer.stdout.contains("S0203") && answer.stdout.contains('…'), "{format}");
+        assert!(answer.stdout.len() < 20_000, "{format} has {} bytes", answer.stdout.len());
+    }
+}

@@ -1,0 +1,128 @@
+//! What people say to a run: answers, another try, the end; and steps that they do themselves.
+
+use super::decide::not_ready;
+use super::event::{Event, Failure, Outcome, SkipReason};
+use super::input::ByHand;
+use super::law::Status;
+use super::record::Book;
+use super::sketch::Sketch;
+use super::state::{End, Progress, StepStatus, takes_place};
+use crate::machine::{Refusal, RefusalCode};
+use crate::recipe::{FailureKind, StepId};
+
+impl Sketch<'_> {
+    pub(super) fn answer(&mut self, question: u32, option: &str, message: Option<String>) -> Result<(), Refusal> {
+        self.still_going()?;
+        let held = (0u32..).map(StepId).zip(&self.base.steps).find_map(|(id, step)| match &step.status {
+            StepStatus::Held { question: asked, progress } if asked.id == question => {
+                Some((id, asked.kind, progress.clone()))
+            }
+            _ => None,
+        });
+        let (id, kind, progress) = held.ok_or_else(|| not_ready(format!("question {question} is not open")))?;
+        let options = kind.options();
+        if !options.contains(&option) {
+            let message = format!("`{option}` is not an answer to question {question}");
+            return Err(not_ready(message).hint(format!("choose from {}", options.join(", "))));
+        }
+        self.happens(Event::Answered { step: id, option: option.to_owned(), message });
+        match option {
+            "retry" => self.start(id),
+            "skip" => {
+                let at = self.now;
+                self.happens(Event::StepSkipped { step: id, reason: SkipReason::Person, at });
+            }
+            "continue" => {
+                let outcome = self.so_far(id, progress);
+                self.completes(id, outcome);
+            }
+            _ => self.fails(id, Failure::Aborted),
+        }
+        Ok(())
+    }
+
+    /// What a step that goes on as it is has given.
+    fn so_far(&self, id: StepId, progress: Option<Progress>) -> Outcome {
+        match progress {
+            Some(Progress::Items { total, failed, .. }) => self.gathered(id, total, failed),
+            Some(Progress::Turns { said, .. }) => {
+                let work = said.last().map(|turn| turn.work.clone()).unwrap_or_default();
+                Outcome { result: Some("actionable".into()), ..work }
+            }
+            Some(Progress::Single) | None => Outcome::default(),
+        }
+    }
+
+    pub(super) fn retry(&mut self, step: Option<StepId>, guidance: Option<String>) -> Result<(), Refusal> {
+        if let Some(End::Completed { .. } | End::Cancelled { .. }) = self.end() {
+            return Err(Refusal::new(RefusalCode::Finished, "the run has ended, and no step of it failed"));
+        }
+        let own_fault = |id: &StepId| matches!(&self.step(*id).status, StepStatus::Failed(failure) if !matches!(failure, Failure::Upstream(_)));
+        let all = || (0u32..).map(StepId).take(self.plan.recipe.steps.len());
+        let id = step.or_else(|| all().find(own_fault)).ok_or_else(|| not_ready("no step has failed"))?;
+        if !own_fault(&id) {
+            return Err(not_ready(format!("`{}` has not failed by itself", self.name(id))));
+        }
+        if all().any(|id| self.kind(id) == Status::Cancelled) {
+            return Err(Refusal::new(RefusalCode::Finished, "the run was ended as a whole").hint("start it again"));
+        }
+        self.happens(Event::Reopened { step: id, guidance });
+        Ok(())
+    }
+
+    pub(super) fn cancel(&mut self, reason: &str) -> Result<(), Refusal> {
+        self.still_going()?;
+        self.stop_everything();
+        self.ends(End::Cancelled { reason: reason.to_owned() });
+        Ok(())
+    }
+
+    pub(super) fn by_hand(&mut self, id: StepId, what: &ByHand) -> Result<(), Refusal> {
+        self.still_going()?;
+        let (kind, name, now) = (self.kind(id), self.name(id), self.now);
+        let begin = |sketch: &mut Self| {
+            if kind != Status::Ready {
+                return Err(
+                    not_ready(format!("`{name}` is {}", kind.word())).hint("`process steps` says what it waits for")
+                );
+            }
+            if sketch.running() >= sketch.plan.recipe.max_parallel && takes_place(sketch.plan.recipe.step(id)) {
+                return Err(not_ready(format!("`{name}` must wait: another step is in progress")));
+            }
+            let attempt = sketch.step(id).attempts + 1;
+            sketch.happens(Event::StepStarted { step: id, attempt, at: now, items: None });
+            Ok(())
+        };
+        match what {
+            ByHand::Start => begin(self)?,
+            ByHand::Complete(_) | ByHand::Fail(_) if kind != Status::Running => begin(self)?,
+            ByHand::Skip if !matches!(kind, Status::Waiting | Status::Ready | Status::Held) => {
+                return Err(not_ready(format!("`{name}` is {}", kind.word())));
+            }
+            ByHand::Complete(_) | ByHand::Fail(_) | ByHand::Skip => {}
+        }
+        match what {
+            ByHand::Start => {}
+            ByHand::Complete(outcome) => self.completes(id, outcome.clone()),
+            ByHand::Fail(error) => {
+                self.fails(id, Failure::Attempt { kind: FailureKind::Failed, error: error.clone() });
+            }
+            ByHand::Skip => self.happens(Event::StepSkipped { step: id, reason: SkipReason::Person, at: now }),
+        }
+        Ok(())
+    }
+
+    pub(super) fn close(&mut self, summary: &str) -> Result<(), Refusal> {
+        self.still_going()?;
+        let open = (0u32..)
+            .map(StepId)
+            .take(self.plan.recipe.steps.len())
+            .find(|id| !matches!(self.kind(*id), Status::Completed | Status::Skipped));
+        if let Some(id) = open {
+            let message = format!("`{}` is {}", self.name(id), self.kind(id).word());
+            return Err(Refusal::new(RefusalCode::StepOpen, message).hint("complete or skip every step first"));
+        }
+        self.ends(End::Completed { summary: summary.to_owned() });
+        Ok(())
+    }
+}

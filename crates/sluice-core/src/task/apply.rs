@@ -1,0 +1,190 @@
+//! Folding events into the state. Nothing is refused here, and nothing is decided.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::event::{Created, Event, Moved};
+use super::input::{Asker, Update};
+use super::session::{Change, Next, Place, Session, SessionId};
+use super::state::{EdgeId, Job, Start, StatePrompt, TaskState, Turn, Visit, Workspace};
+use crate::lifecycle::{FieldValue, Hook, Lifecycle, StateId, Transition};
+use crate::name::FieldName;
+
+impl TaskState {
+    /// The state of a task that has just been created.
+    pub fn created(created: &Created) -> TaskState {
+        TaskState {
+            status: created.status,
+            visit: Visit {
+                turn: 0,
+                since: created.at,
+                by: Asker::Person,
+                watch: Place::Main,
+                seen: created.seen.clone(),
+            },
+            about: created.about.clone(),
+            review_round: 0,
+            crash_count: 0,
+            numbers: BTreeMap::new(),
+            texts: BTreeMap::new(),
+            workspace: Workspace::Unbound,
+            main: Session::Absent,
+            beside: Session::Absent,
+            turns: VecDeque::new(),
+            turns_taken: 0,
+            sessions_asked: 0,
+            attention: None,
+            judged: None,
+            pull_request: None,
+            events: 1,
+        }
+    }
+
+    /// The state that a whole history leads to; `None` when it does not begin with a creation.
+    pub fn fold<'a>(lifecycle: &Lifecycle, events: impl IntoIterator<Item = &'a Event>) -> Option<TaskState> {
+        let mut events = events.into_iter();
+        let Some(Event::Created(created)) = events.next() else { return None };
+        let mut state = TaskState::created(created);
+        events.for_each(|event| state.apply(lifecycle, event));
+        Some(state)
+    }
+
+    /// Records what has happened.
+    pub fn apply(&mut self, lifecycle: &Lifecycle, event: &Event) {
+        self.events = self.events.saturating_add(1);
+        match event {
+            Event::Moved(moved) => self.moved(lifecycle, moved),
+            Event::Began { turn, edge } => {
+                let transition = edge.and_then(|edge| self::edge(lifecycle, edge));
+                if transition.is_some_and(starts_beside) {
+                    self.visit.watch = Place::Beside;
+                }
+                self.push_turn(*turn, 0, beginning(lifecycle, self.status, *edge));
+            }
+            Event::Respawning { turn, place, .. } => {
+                self.visit.watch = *place;
+                let start = Start { state: self.status, prompt: StatePrompt::Respawn, place: *place, again: true };
+                self.push_turn(*turn, 0, VecDeque::from([Job::Start(start)]));
+            }
+            Event::Crashed { count, .. } => self.crash_count = *count,
+            Event::Updated(Update::Summary(text)) => self.about.summary.clone_from(text),
+            Event::Updated(Update::Branch(name)) => self.about.branch.clone_from(name),
+            Event::FieldSet { field, value } => self.set_field(field, value),
+            Event::WorkspaceReserved(name) => self.workspace = Workspace::Reserved(name.clone()),
+            Event::WorkspaceBound(name) => self.workspace = Workspace::Bound(name.clone()),
+            Event::WorkspaceReleased => self.workspace = Workspace::Unbound,
+            Event::Session { place, session, change, .. } => self.heard(*place, *session, change),
+            Event::Updated(Update::PullRequest(url)) | Event::PullRequestOpened(url) => {
+                self.pull_request = Some(url.clone())
+            }
+            Event::HookAsked { action, .. } => {
+                if let Some(turn) = self.turns.front_mut() {
+                    turn.waiting = Some(*action);
+                }
+            }
+            Event::HookSettled { .. } => {
+                if let Some(turn) = self.turns.front_mut() {
+                    turn.waiting = None;
+                    turn.jobs.pop_front();
+                    turn.step = turn.step.saturating_add(1);
+                }
+            }
+            Event::TurnSettled { .. } => {
+                if let Some(turn) = self.turns.pop_front() {
+                    self.crash_count = self.crash_count.saturating_sub(turn.crashes);
+                }
+            }
+            Event::AttentionSet(attention) => self.attention = Some(attention.clone()),
+            Event::AttentionCleared => self.attention = None,
+            Event::Created(_) | Event::Advanced { .. } | Event::Merged | Event::Cancelled | Event::NotWritten(_) => {}
+        }
+    }
+
+    fn moved(&mut self, lifecycle: &Lifecycle, moved: &Moved) {
+        let transition = moved.edge.and_then(|edge| self::edge(lifecycle, edge));
+        self.status = moved.to;
+        self.visit = Visit {
+            turn: moved.turn,
+            since: moved.at,
+            by: moved.by,
+            watch: if transition.is_some_and(starts_beside) { Place::Beside } else { Place::Main },
+            seen: moved.seen.clone(),
+        };
+        if moved.judged.is_some() {
+            self.judged.clone_from(&moved.judged);
+        }
+        let hooks = transition.map_or(0, |transition| transition.hooks.len());
+        let mut jobs: VecDeque<Job> = moved
+            .edge
+            .into_iter()
+            .flat_map(|edge| (0u32..).take(hooks).map(move |hook| Job::Hook { edge, hook }))
+            .collect();
+        if lifecycle.state(moved.to).enter_prompt.is_some() {
+            let start = Start { state: moved.to, prompt: StatePrompt::Enter, place: Place::Main, again: false };
+            jobs.push_back(Job::Start(start));
+        }
+        let crashes = self.crashes_here();
+        self.push_turn(moved.turn, crashes, jobs);
+    }
+
+    fn push_turn(&mut self, number: u32, crashes: u32, jobs: VecDeque<Job>) {
+        self.turns_taken = self.turns_taken.max(number);
+        self.turns.push_back(Turn { number, crashes, step: 1, jobs, waiting: None });
+    }
+
+    fn set_field(&mut self, field: &FieldName, value: &FieldValue) {
+        match (field.as_str(), value) {
+            ("review_round", FieldValue::Number(number)) => self.review_round = *number,
+            ("crash_count", FieldValue::Number(number)) => {
+                self.crash_count = u32::try_from((*number).max(0)).unwrap_or(u32::MAX);
+            }
+            ("summary", FieldValue::Text(text)) => self.about.summary.clone_from(text),
+            (_, FieldValue::Number(number)) => {
+                self.numbers.insert(field.clone(), *number);
+            }
+            (_, FieldValue::Text(text)) => {
+                self.texts.insert(field.clone(), text.clone());
+            }
+        }
+    }
+
+    fn heard(&mut self, place: Place, session: SessionId, change: &Change) {
+        self.sessions_asked = self.sessions_asked.max(session.0);
+        match self.session(place).after(change) {
+            Next::Becomes(next) | Next::Died(next) => *self.session_mut(place) = next,
+            Next::Stays | Next::Never => {}
+        }
+    }
+}
+
+/// The transition `id`.
+pub(super) fn edge(lifecycle: &Lifecycle, id: EdgeId) -> Option<&Transition> {
+    lifecycle.transitions.get(id.0 as usize)
+}
+
+/// Whether a transition starts an agent.
+pub(super) fn spawns(edge: &Transition) -> bool {
+    edge.hooks.iter().any(|hook| matches!(hook, Hook::SpawnAgent(_) | Hook::SpawnReviewer(_)))
+}
+
+fn starts_beside(edge: &Transition) -> bool {
+    edge.hooks.iter().any(|hook| matches!(hook, Hook::SpawnReviewer(_)))
+}
+
+/// What a task that is created in `state` gets: a workspace, and what the transition gives that leads there and starts
+/// an agent. Where none does, the state's own prompt serves.
+fn beginning(lifecycle: &Lifecycle, state: StateId, edge: Option<EdgeId>) -> VecDeque<Job> {
+    let belongs = |hook: &Hook| matches!(hook, Hook::Increment(_) | Hook::SpawnAgent(_) | Hook::SpawnReviewer(_));
+    let mut jobs = VecDeque::from([Job::Acquire]);
+    match edge.and_then(|id| Some((id, self::edge(lifecycle, id)?))) {
+        Some((id, transition)) => {
+            let hooks = (0u32..).zip(&transition.hooks).filter(|(_, hook)| belongs(hook));
+            jobs.extend(hooks.map(|(hook, _)| Job::Hook { edge: id, hook }));
+        }
+        None => {
+            let enters = lifecycle.state(state).enter_prompt.is_some();
+            let prompt = if enters { StatePrompt::Enter } else { StatePrompt::Respawn };
+            jobs.push_back(Job::Start(Start { state, prompt, place: Place::Main, again: false }));
+        }
+    }
+    jobs
+}

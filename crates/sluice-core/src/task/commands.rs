@@ -1,0 +1,148 @@
+//! What people ask for that is more than a move: begin, start again, merge, change.
+
+use super::Answered;
+use super::apply::spawns;
+use super::event::Event;
+use super::hooks::{self, starts_soon};
+use super::input::{Asker, Evidence, Room, Update};
+use super::ledger::Ledger;
+use super::moves::{self, edges};
+use super::session::Place;
+use super::spawn::Manner;
+use super::state::{Attention, EdgeId};
+use crate::lifecycle::{Hook, StateId, Transition};
+use crate::machine::{Refusal, RefusalCode};
+
+/// Where a task goes that nobody has described yet.
+pub(super) const CLARIFICATION: &str = "clarification";
+/// Where a task goes when it has been merged.
+const DONE: &str = "done";
+
+/// Begins: by a transition from the usual first state, or where the task was created.
+pub(super) fn spawn(ledger: &mut Ledger<'_>, by: Asker, evidence: &Evidence, room: &Room) -> Answered {
+    let (lifecycle, status) = (ledger.lifecycle, ledger.state.status);
+    let nothing = || {
+        let message = format!("Nothing to spawn: no agent is started for a task in `{}`", lifecycle.state_name(status));
+        Err(Refusal::new(RefusalCode::NoTransition, message))
+    };
+    if lifecycle.initial.first() == Some(&status) {
+        let starts = |edge: &Transition| edge.hooks.iter().any(|hook| matches!(hook, Hook::SpawnAgent(_)));
+        let ways = || edges(lifecycle).map(|(_, edge)| edge).filter(|edge| edge.from == status && starts(edge));
+        let unclear = ledger.state.about.summary.trim().is_empty();
+        let clarify = ways().find(|edge| unclear && lifecycle.state_name(edge.to) == CLARIFICATION);
+        return match clarify.or_else(|| ways().next()) {
+            Some(edge) => moves::go(ledger, by, lifecycle.state_name(edge.to), evidence, room),
+            None => nothing(),
+        };
+    }
+    let edge = edges(lifecycle).find(|(_, edge)| edge.to == status && spawns(edge)).map(|(id, _)| id);
+    let state = lifecycle.state(status);
+    if edge.is_none() && state.enter_prompt.is_none() && state.respawn_prompt.is_none() {
+        return nothing();
+    }
+    if moves::make_room(ledger, room) {
+        ledger.clear_attention();
+        let turn = ledger.next_turn();
+        ledger.record(Event::Began { turn, edge });
+        hooks::run(ledger);
+    }
+    Ok(())
+}
+
+/// Starts the agent of this state again, if it has a prompt, a workspace and no living session.
+pub(super) fn respawn(ledger: &mut Ledger<'_>, by: Asker) -> Answered {
+    let status = ledger.state.status;
+    let name = ledger.lifecycle.state_name(status);
+    let refuse = |code, message: String| Err(Refusal::new(code, message));
+    if ledger.lifecycle.state(status).respawn_prompt.is_none() {
+        let message = format!("Respawn not allowed: state `{name}` has no `respawn_prompt`");
+        return refuse(RefusalCode::NotRespawnable, message);
+    }
+    if ledger.state.workspace.bound().is_none() {
+        return Err(Refusal::new(RefusalCode::NoWorkspace, "Respawn not allowed: the task has no workspace")
+            .hint("spawn it first"));
+    }
+    let place = match ledger.state.visit.watch {
+        Place::Beside => Place::Beside,
+        Place::Main => Manner::of(ledger.lifecycle, status).place,
+    };
+    let session = ledger.state.session(place);
+    if session.is_living() || starts_soon(ledger, place) {
+        let id =
+            session.agent().filter(|_| session.is_living()).map_or(String::new(), |agent| format!(" {}", agent.id));
+        let message = format!("Respawn not allowed: the session{id} is alive or about to be");
+        return refuse(RefusalCode::SessionAlive, message);
+    }
+    if by == Asker::Person {
+        ledger.clear_attention();
+    }
+    let turn = ledger.next_turn();
+    ledger.record(Event::Respawning { turn, place, by });
+    hooks::run(ledger);
+    Ok(())
+}
+
+/// Whether the task may be merged: it can go to `done`, and its newest verdict judged the work as it is now.
+pub(super) fn may_merge(ledger: &Ledger<'_>, by: Asker, force: bool, evidence: &Evidence) -> Answered {
+    to_done(ledger, by, evidence)?;
+    let Some(judged) = ledger.state.judged.as_ref().filter(|_| !force) else { return Ok(()) };
+    let Some(tree) = judged.tree.as_ref().filter(|tree| evidence.tree.as_ref() != Some(*tree)) else { return Ok(()) };
+    let now = evidence.tree.as_ref().map_or("unknown", |tree| tree.0.as_str());
+    let verdict = judged.verdict.word();
+    let message =
+        format!("Merge not allowed: the verdict {verdict} was given for {}, and the work is now {now}", tree.0);
+    Err(Refusal::new(RefusalCode::StaleVerdict, message).hint("have it reviewed again, or merge with --force"))
+}
+
+fn to_done(ledger: &Ledger<'_>, by: Asker, evidence: &Evidence) -> Result<(EdgeId, StateId), Refusal> {
+    let Some(done) = ledger.lifecycle.find(DONE) else {
+        let message = format!("Merge not allowed: `{}` has no state `{DONE}`", ledger.lifecycle.name);
+        return Err(Refusal::new(RefusalCode::NoTransition, message));
+    };
+    moves::select(ledger, by, done, evidence).map(|edge| (edge, done))
+}
+
+/// It has been merged. That is a fact, so nothing is refused any more.
+pub(super) fn merged(ledger: &mut Ledger<'_>, by: Asker, push_failed: Option<&String>, evidence: &Evidence) {
+    ledger.clear_attention();
+    ledger.record(Event::Merged);
+    if let Some(reason) = push_failed {
+        ledger.mark(Attention::NotPushed(reason.clone()));
+    }
+    match to_done(ledger, by, evidence) {
+        Ok((edge, done)) => moves::take(ledger, Some(edge), done, by, evidence),
+        Err(refusal) => ledger.mark(Attention::NotClosed(refusal.message)),
+    }
+}
+
+/// A person wants changes: along the first transition that tells the worker and gives no verdict.
+pub(super) fn request_changes(ledger: &mut Ledger<'_>, by: Asker, message: &str, evidence: &Evidence) -> Answered {
+    let status = ledger.state.status;
+    let tells = |edge: &Transition| edge.hooks.iter().any(|hook| matches!(hook, Hook::NotifyWorker { .. }));
+    let judges = |edge: &Transition| edge.gate.as_ref().is_some_and(|gate| gate.verdict.is_some());
+    let found = edges(ledger.lifecycle).find(|(_, edge)| edge.from == status && tells(edge) && !judges(edge));
+    let Some(to) = found.map(|(_, edge)| ledger.lifecycle.state_name(edge.to)) else {
+        let name = ledger.lifecycle.state_name(status);
+        let message = format!("Changes cannot be requested: no transition from `{name}` notifies the worker");
+        return Err(Refusal::new(RefusalCode::NoTransition, message));
+    };
+    moves::go(ledger, by, to, evidence, &Room::Unasked)?;
+    ledger.feedback = Some(message.to_owned());
+    Ok(())
+}
+
+/// Changes what the task is about.
+pub(super) fn update(ledger: &mut Ledger<'_>, update: &Update) {
+    let same = match update {
+        Update::Summary(text) => ledger.state.about.summary == *text,
+        Update::Branch(name) => ledger.state.about.branch == *name,
+        Update::PullRequest(url) => ledger.state.pull_request.as_ref() == Some(url),
+    };
+    if same {
+        return;
+    }
+    match update {
+        Update::PullRequest(url) => ledger.record(Event::PullRequestOpened(url.clone())),
+        Update::Summary(_) | Update::Branch(_) => ledger.record(Event::Updated(update.clone())),
+    }
+}

@@ -1,0 +1,115 @@
+//! What follows when an agent's process ends by itself: the exit rules, crashes, and escalation to `stuck`.
+
+use super::event::Event;
+use super::hooks::{self, ends_soon};
+use super::input::{Asker, Evidence};
+use super::ledger::Ledger;
+use super::moves::{self, edges, holds};
+use super::session::{Change, Exit, Place, SessionId};
+use super::state::Attention;
+use crate::lifecycle::{ArtifactTest, ExitRule, Reaction, STUCK, StateId};
+
+/// A session that ended by itself.
+struct Ended {
+    place: Place,
+    session: SessionId,
+    exit: Exit,
+}
+
+/// A session exited. With `watching`, the exit rules are asked, if it is the one the status watches.
+pub(super) fn exited(ledger: &mut Ledger<'_>, session: SessionId, exit: Exit, evidence: &Evidence, watching: bool) {
+    let Some(place) = ledger.place_of(session) else { return };
+    // A hook that was going to end it is on its way: whoever moved the task came first.
+    let was_ending = ends_soon(ledger, place, false);
+    let died = ledger.heard(place, Change::Exited(exit), false);
+    if died && watching && !was_ending && ledger.state.visit.watch == place {
+        react(ledger, &Ended { place, session, exit }, evidence);
+    }
+}
+
+fn react(ledger: &mut Ledger<'_>, ended: &Ended, evidence: &Evidence) {
+    let Some(rule) = matching(ledger, evidence) else { return };
+    match &rule.reaction {
+        Reaction::Advance(to) => advance(ledger, *to, ended, evidence),
+        Reaction::Choose(clauses) => match clauses.iter().find(|(guard, _)| holds(ledger, guard)) {
+            Some((_, to)) => advance(ledger, *to, ended, evidence),
+            None => failed_to_advance(ledger, ended, evidence),
+        },
+        Reaction::Crash { stuck_after, respawn } => crash(ledger, *stuck_after, *respawn, ended, evidence),
+        Reaction::MarkDead => {}
+    }
+}
+
+/// The first rule of this status that matches.
+fn matching<'a>(ledger: &Ledger<'a>, evidence: &Evidence) -> Option<&'a ExitRule> {
+    let rules = || ledger.lifecycle.exits.rules.iter().filter(|rule| rule.state == ledger.state.status);
+    let present = |rule: &ExitRule| match &rule.artifact {
+        ArtifactTest::Present(gate) => {
+            gate.test(&evidence.body).is_ok() && ledger.state.visit.is_new(gate, &evidence.body)
+        }
+        ArtifactTest::Any | ArtifactTest::Missing => false,
+    };
+    rules().find(|rule| match &rule.artifact {
+        ArtifactTest::Any => true,
+        ArtifactTest::Present(_) => present(rule),
+        ArtifactTest::Missing => !rules().any(present),
+    })
+}
+
+fn advance(ledger: &mut Ledger<'_>, to: StateId, ended: &Ended, evidence: &Evidence) {
+    match moves::select(ledger, Asker::Engine, to, evidence) {
+        Ok(edge) => {
+            ledger.record(Event::Advanced { session: ended.session, to });
+            moves::take(ledger, Some(edge), to, Asker::Engine, evidence);
+        }
+        Err(_) => failed_to_advance(ledger, ended, evidence),
+    }
+}
+
+/// An artifact that does not get the task on is no artifact: it counts as the crash that this status knows.
+fn failed_to_advance(ledger: &mut Ledger<'_>, ended: &Ended, evidence: &Evidence) {
+    let rules = ledger.lifecycle.exits.rules.iter().filter(|rule| rule.state == ledger.state.status);
+    let (stuck_after, respawn) = rules
+        .filter_map(|rule| match rule.reaction {
+            Reaction::Crash { stuck_after, respawn } => Some((stuck_after, respawn)),
+            Reaction::Advance(_) | Reaction::Choose(_) | Reaction::MarkDead => None,
+        })
+        .next()
+        .unwrap_or((None, false));
+    crash(ledger, stuck_after, respawn, ended, evidence);
+}
+
+fn crash(ledger: &mut Ledger<'_>, stuck_after: Option<u32>, respawn: bool, ended: &Ended, evidence: &Evidence) {
+    let count = ledger.state.crash_count.saturating_add(1);
+    ledger.record(Event::Crashed { session: ended.session, exit: ended.exit, count });
+    // Crashes that an unsettled move will take away belong to the state before.
+    let here = ledger.state.crashes_here();
+    if stuck_after.is_some_and(|limit| here >= limit) {
+        return escalate(ledger, here, evidence);
+    }
+    if !respawn {
+        return;
+    }
+    match ledger.lifecycle.state(ledger.state.status).respawn_prompt {
+        Some(_) => {
+            let turn = ledger.next_turn();
+            ledger.record(Event::Respawning { turn, place: ended.place, by: Asker::Engine });
+            hooks::run(ledger);
+        }
+        None => ledger.mark(Attention::NoPrompt),
+    }
+}
+
+/// The engine's own move to `stuck`: no guard, no gate; the hooks of an ungated transition, if there is one.
+fn escalate(ledger: &mut Ledger<'_>, crashes: u32, evidence: &Evidence) {
+    let from = ledger.state.status;
+    match ledger.lifecycle.find(STUCK).filter(|stuck| *stuck != from) {
+        Some(stuck) => {
+            let ungated = edges(ledger.lifecycle)
+                .find(|(_, edge)| edge.from == from && edge.to == stuck && edge.gate.is_none())
+                .map(|(id, _)| id);
+            moves::take(ledger, ungated, stuck, Asker::Engine, evidence);
+        }
+        None => ledger.mark(Attention::Crashed(crashes)),
+    }
+}

@@ -1,0 +1,168 @@
+//! A decision while it is being made: a copy of the state that is moved on by each event as it is recorded, so that
+//! what is decided next is decided on what will be folded.
+
+use super::effect::{Action, Effect, EffectKey, Instruction};
+use super::event::{Event, Settlement};
+use super::law::Row;
+use super::session::{Agent, Change, Next, Place, Role, SessionId};
+use super::state::{Attention, Job, TaskState};
+use crate::lifecycle::{FieldValue, Lifecycle};
+use crate::machine::{Decision, Moment};
+use std::collections::BTreeMap;
+
+pub(super) struct Ledger<'a> {
+    pub(super) lifecycle: &'a Lifecycle,
+    pub(super) now: Moment,
+    pub(super) state: TaskState,
+    /// What TASK.md says; nothing of a task that is only now created.
+    written: BTreeMap<String, FieldValue>,
+    /// What is appended to TASK.md with this decision.
+    pub(super) feedback: Option<String>,
+    /// The rows of the law that were used.
+    pub(super) rows: Vec<Row>,
+    events: Vec<Event>,
+    effects: Vec<Effect>,
+}
+
+impl<'a> Ledger<'a> {
+    pub(super) fn new(lifecycle: &'a Lifecycle, state: TaskState, now: Moment) -> Self {
+        let (rows, events, effects) = (Vec::new(), Vec::new(), Vec::new());
+        let written = frontmatter(lifecycle, &state);
+        Ledger { lifecycle, now, state, written, feedback: None, rows, events, effects }
+    }
+
+    pub(super) fn record(&mut self, event: Event) {
+        self.state.apply(self.lifecycle, &event);
+        self.events.push(event);
+    }
+
+    /// The creation, which is already in the state.
+    pub(super) fn record_creation(&mut self, event: Event) {
+        self.events.push(event);
+        self.written.clear();
+    }
+
+    /// Asks for an effect on behalf of the job that is being done.
+    pub(super) fn ask(&mut self, action: Action, instruction: Instruction) {
+        let Some(turn) = self.state.turns.front() else { return };
+        let (turn, step) = (turn.number, turn.step);
+        self.record(Event::HookAsked { turn, step, action });
+        self.effects.push(Effect { key: EffectKey::Job { turn, step, action }, instruction });
+    }
+
+    /// The job that is being done is over.
+    pub(super) fn settle(&mut self, settlement: Settlement) {
+        let Some(turn) = self.state.turns.front() else { return };
+        let Some(job) = turn.jobs.front() else { return };
+        let (turn, step, action) = (turn.number, turn.step, self.action(*job));
+        let failure = match &settlement {
+            Settlement::Failed(reason) => Some(Attention::HookFailed(action, reason.clone())),
+            Settlement::Done | Settlement::Idle | Settlement::Skipped(_) => None,
+        };
+        self.record(Event::HookSettled { turn, step, action, settlement });
+        failure.into_iter().for_each(|attention| self.mark(attention));
+    }
+
+    /// What a job does, in the words of the files.
+    pub(super) fn action(&self, job: Job) -> Action {
+        match job {
+            Job::Hook { edge, hook } => super::apply::edge(self.lifecycle, edge)
+                .and_then(|edge| edge.hooks.get(hook as usize))
+                // The definition is pinned, so the hook is there.
+                .map_or(Action::Notify, Action::of),
+            Job::Acquire => Action::AcquireWorkspace,
+            Job::Start(start) => Action::starting(start.place),
+        }
+    }
+
+    pub(super) fn mark(&mut self, attention: Attention) {
+        if self.state.attention.as_ref() != Some(&attention) {
+            self.record(Event::AttentionSet(attention));
+        }
+    }
+
+    pub(super) fn clear_attention(&mut self) {
+        if self.state.attention.is_some() {
+            self.record(Event::AttentionCleared);
+        }
+    }
+
+    /// The number of the next turn.
+    pub(super) fn next_turn(&self) -> u32 {
+        self.state.turns_taken.saturating_add(1)
+    }
+
+    /// A new agent for `place`.
+    pub(super) fn new_agent(&self, role: Role) -> Agent {
+        Agent { id: SessionId(self.state.sessions_asked.saturating_add(1)), role }
+    }
+
+    /// Something is heard of the session in `place`. Whether it ended by itself, so that the exit rules are asked.
+    pub(super) fn heard(&mut self, place: Place, change: Change, again: bool) -> bool {
+        let session = self.state.session(place);
+        self.rows.push(Row::Session(session.word(), change.word()));
+        let id = match &change {
+            Change::Asked(agent) => Some(agent.id),
+            Change::Started
+            | Change::NotStarted(_)
+            | Change::EndAsked
+            | Change::Ended
+            | Change::NotEnded
+            | Change::Exited(_) => session.agent().map(|agent| agent.id),
+        };
+        let Some(id) = id else { return false };
+        match session.after(&change) {
+            Next::Becomes(_) => {
+                self.record(Event::Session { place, session: id, change, again });
+                false
+            }
+            Next::Died(_) => {
+                self.record(Event::Session { place, session: id, change, again });
+                true
+            }
+            Next::Stays | Next::Never => false,
+        }
+    }
+
+    /// The place of session `id`, if it is one of the task's present ones.
+    pub(super) fn place_of(&self, id: SessionId) -> Option<Place> {
+        [Place::Main, Place::Beside]
+            .into_iter()
+            .find(|place| self.state.session(*place).agent().is_some_and(|agent| agent.id == id))
+    }
+
+    pub(super) fn finish(mut self) -> (Decision<Event, Effect>, Vec<Row>) {
+        // Only when it says something new: the agents write in that file too.
+        let frontmatter = frontmatter(self.lifecycle, &self.state);
+        if self.feedback.is_some() || frontmatter != self.written {
+            let key = EffectKey::Write { events: self.state.events };
+            let instruction = Instruction::WriteArtifact { frontmatter, feedback: self.feedback.take() };
+            // First: an agent that this decision starts reads the file.
+            self.effects.insert(0, Effect { key, instruction });
+        }
+        (Decision { events: self.events, effects: self.effects }, self.rows)
+    }
+}
+
+/// What the frontmatter of TASK.md is to say, as far as the machine knows it.
+fn frontmatter(lifecycle: &Lifecycle, state: &TaskState) -> BTreeMap<String, FieldValue> {
+    let text = |text: &str| FieldValue::Text(text.to_owned());
+    let workspace = state.workspace.bound().map_or("", |name| name.0.as_str());
+    let numbers = state.numbers.iter().map(|(name, value)| (name.to_string(), FieldValue::Number(*value)));
+    let texts = state.texts.iter().map(|(name, value)| (name.to_string(), text(value)));
+    let own = [
+        ("project", text(&state.about.project)),
+        ("branch", text(&state.about.branch)),
+        ("workflow", text(lifecycle.name.as_str())),
+        ("harness", text(&state.about.harness)),
+        ("review_harness", text(&state.about.review_harness)),
+        ("status", text(lifecycle.state_name(state.status))),
+        ("review_round", FieldValue::Number(state.review_round)),
+        ("crash_count", FieldValue::Number(i64::from(state.crash_count))),
+        ("summary", text(&state.about.summary)),
+        ("workspace", text(workspace)),
+        ("pr_url", text(state.pull_request.as_deref().unwrap_or_default())),
+    ];
+    let own = own.into_iter().map(|(name, value)| (name.to_owned(), value));
+    numbers.chain(texts).chain(own).collect()
+}

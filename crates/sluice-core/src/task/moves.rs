@@ -1,0 +1,186 @@
+//! Moving: which transition, whether it may be taken, and taking it.
+
+use super::Answered;
+use super::apply::edge as edge_at;
+use super::event::{Event, Moved};
+use super::hooks;
+use super::input::{Asker, Evidence, Room};
+use super::ledger::Ledger;
+use super::seen;
+use super::session::Role;
+use super::state::{Attention, EdgeId, Judged, Workspace};
+use crate::artifact::{Gate, GateFailure};
+use crate::expr::{Expr, Number, Path, Value};
+use crate::lifecycle::{Hook, Lifecycle, StateId, Transition};
+use crate::machine::{Refusal, RefusalCode};
+
+/// The state in which a task has been given up.
+pub(super) const CANCELLED: &str = "cancelled";
+
+/// Moves to the state called `to`, if that may be.
+pub(super) fn go(ledger: &mut Ledger<'_>, by: Asker, to: &str, evidence: &Evidence, room: &Room) -> Answered {
+    let from = ledger.state.status;
+    let Some(to) = ledger.lifecycle.find(to) else {
+        let message = format!("Transition not allowed: `{to}` is not a state of `{}`", ledger.lifecycle.name);
+        return Err(Refusal::new(RefusalCode::NoTransition, message).hint(ways_out(ledger.lifecycle, from)));
+    };
+    if is_repeated(ledger, by, to) {
+        return Ok(());
+    }
+    let edge = select(ledger, by, to, evidence)?;
+    let needs_room = edge_at(ledger.lifecycle, edge).is_some_and(|edge| edge.hooks.contains(&Hook::AcquireWorkspace));
+    if needs_room && !make_room(ledger, room) {
+        return Ok(());
+    }
+    if by == Asker::Person || ledger.state.attention == Some(Attention::PoolFull) {
+        ledger.clear_attention();
+    }
+    take(ledger, Some(edge), to, by, evidence);
+    Ok(())
+}
+
+/// Whether the move has already happened: the monitor comes after a command, or a session asks again because it did
+/// not hear the answer.
+fn is_repeated(ledger: &Ledger<'_>, by: Asker, to: StateId) -> bool {
+    let is_here = ledger.state.status == to && candidates(ledger.lifecycle, to, to).next().is_none();
+    is_here
+        && match by {
+            Asker::Engine => true,
+            Asker::Session(_) => ledger.state.visit.by == by,
+            Asker::Person | Asker::Stranger => false,
+        }
+}
+
+/// Takes up the reservation, or marks a task for which there is no room; then it stays where it is.
+pub(super) fn make_room(ledger: &mut Ledger<'_>, room: &Room) -> bool {
+    match (&ledger.state.workspace, room) {
+        (Workspace::Unbound, Room::Full) => {
+            ledger.mark(Attention::PoolFull);
+            false
+        }
+        (Workspace::Unbound, Room::Reserved(name)) => {
+            ledger.record(Event::WorkspaceReserved(name.clone()));
+            true
+        }
+        (Workspace::Unbound, Room::Unasked) | (Workspace::Reserved(_) | Workspace::Bound(_), _) => true,
+    }
+}
+
+/// The transition to `to` that may be taken: it exists, its guard holds, the asker may take it, its gate passes.
+pub(super) fn select(ledger: &Ledger<'_>, by: Asker, to: StateId, evidence: &Evidence) -> Result<EdgeId, Refusal> {
+    let (lifecycle, from) = (ledger.lifecycle, ledger.state.status);
+    let name = |state| lifecycle.state_name(state);
+    let way = format!("{} → {}", name(from), name(to));
+    let mut guards = Vec::new();
+    for (id, edge) in candidates(lifecycle, from, to) {
+        match &edge.guard {
+            Some(guard) if !holds(ledger, guard) => guards.push(guard),
+            Some(_) | None => {
+                may_judge(ledger, by, edge, &way)?;
+                passes(ledger, edge, evidence, &way)?;
+                return Ok(id);
+            }
+        }
+    }
+    if guards.is_empty() {
+        let message = format!("Transition not allowed: no transition leads from `{}` to `{}`", name(from), name(to));
+        return Err(Refusal::new(RefusalCode::NoTransition, message).hint(ways_out(lifecycle, from)));
+    }
+    let wanted: Vec<String> = guards.iter().map(ToString::to_string).collect();
+    let mut values: Vec<String> = guards
+        .iter()
+        .flat_map(|guard| guard.comparisons())
+        .map(|compare| format!("{} is {}", compare.path, ledger.state.number(compare.path.head())))
+        .collect();
+    values.dedup();
+    let message = format!("Transition not allowed: {way} needs {}, and {}", wanted.join(" or "), values.join(" and "));
+    Err(Refusal::new(RefusalCode::GuardFailed, message).hint(ways_out(lifecycle, from)))
+}
+
+fn candidates(lifecycle: &Lifecycle, from: StateId, to: StateId) -> impl Iterator<Item = (EdgeId, &Transition)> {
+    edges(lifecycle).filter(move |(_, edge)| edge.from == from && edge.to == to)
+}
+
+/// The transitions with their ids, in the order of the file.
+pub(super) fn edges(lifecycle: &Lifecycle) -> impl Iterator<Item = (EdgeId, &Transition)> {
+    (0u32..).map(EdgeId).zip(&lifecycle.transitions)
+}
+
+pub(super) fn holds(ledger: &Ledger<'_>, guard: &Expr) -> bool {
+    guard.holds(&|path: &Path| Some(Value::Number(Number::whole(ledger.state.number(path.head())))))
+}
+
+/// A verdict is taken from the reviewer, a person or the monitor, never from the worker that is judged.
+fn may_judge(ledger: &Ledger<'_>, by: Asker, edge: &Transition, way: &str) -> Answered {
+    let gives_verdict = edge.gate.as_ref().is_some_and(|gate| gate.verdict.is_some());
+    let may = match by {
+        Asker::Person | Asker::Engine => true,
+        Asker::Session(id) => ledger
+            .place_of(id)
+            .and_then(|place| ledger.state.session(place).agent())
+            .is_some_and(|agent| agent.role == Role::Reviewer),
+        Asker::Stranger => false,
+    };
+    if may || !gives_verdict {
+        return Ok(());
+    }
+    let message = format!("Transition not allowed: {way} is the reviewer's verdict, and you are being reviewed");
+    Err(Refusal::new(RefusalCode::NotYours, message).hint("wait for the reviewer"))
+}
+
+fn passes(ledger: &Ledger<'_>, edge: &Transition, evidence: &Evidence, way: &str) -> Answered {
+    let Some(gate) = &edge.gate else { return Ok(()) };
+    let refuse = |problem: &str, hint: String| {
+        let message = format!("Transition not allowed: {way} needs `{}` in TASK.md: {problem}", gate.describe());
+        Err(Refusal::new(RefusalCode::GateFailed, message).hint(hint))
+    };
+    let again = format!("write `## {}` in TASK.md, then ask again", gate.title);
+    match gate.test(&evidence.body) {
+        Ok(()) if gate.verdict.is_some() && !ledger.state.visit.is_new(gate, &evidence.body) => {
+            let state = ledger.lifecycle.state_name(ledger.state.status);
+            refuse(&format!("its verdict is from before the task entered `{state}`"), again)
+        }
+        Ok(()) => Ok(()),
+        Err(failure) => refuse(&explain(gate, &failure), again),
+    }
+}
+
+fn explain(gate: &Gate, failure: &GateFailure) -> String {
+    match failure {
+        GateFailure::NoSection => "the section is missing".into(),
+        GateFailure::Empty => "the section is empty".into(),
+        GateFailure::NoField => {
+            format!("no line there starts with `{}:` and says something", gate.fields.join(":`, `"))
+        }
+        GateFailure::NoVerdict => "it gives no verdict".into(),
+        GateFailure::OtherVerdict(other) => format!("its verdict is {}", other.word()),
+    }
+}
+
+fn ways_out(lifecycle: &Lifecycle, from: StateId) -> String {
+    let mut ways: Vec<&str> =
+        edges(lifecycle).filter(|(_, edge)| edge.from == from).map(|(_, edge)| lifecycle.state_name(edge.to)).collect();
+    ways.dedup();
+    format!("from `{}` it can go to: {}", lifecycle.state_name(from), ways.join(", "))
+}
+
+/// Changes the status and sets the hooks going. Nothing is asked any more.
+pub(super) fn take(ledger: &mut Ledger<'_>, edge: Option<EdgeId>, to: StateId, by: Asker, evidence: &Evidence) {
+    let gate = edge.and_then(|id| edge_at(ledger.lifecycle, id)).and_then(|edge| edge.gate.as_ref());
+    let judged =
+        gate.and_then(|gate| gate.verdict).map(|test| Judged { verdict: test.wanted, tree: evidence.tree.clone() });
+    ledger.record(Event::Moved(Moved {
+        turn: ledger.next_turn(),
+        from: ledger.state.status,
+        to,
+        edge,
+        by,
+        at: ledger.now,
+        seen: seen::sections(ledger.lifecycle, to, &evidence.body),
+        judged,
+    }));
+    if ledger.lifecycle.state_name(to) == CANCELLED {
+        ledger.record(Event::Cancelled);
+    }
+    hooks::run(ledger);
+}

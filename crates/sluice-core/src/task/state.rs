@@ -1,0 +1,331 @@
+//! Where a task stands: the fold of its events, and nothing that cannot be told from them.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+
+use super::effect::Action;
+use super::input::Asker;
+use super::seen::Digest;
+use super::session::{Place, Session};
+use crate::artifact::Verdict;
+use crate::lifecycle::{Lifecycle, StateId};
+use crate::machine::Moment;
+use crate::name::FieldName;
+
+/// A transition, by its place in [`Lifecycle::transitions`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct EdgeId(pub u32);
+
+/// A worktree of the project's pool.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct WorkspaceName(pub String);
+
+/// What git calls the content of the branch. Only ever compared.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Tree(pub String);
+
+/// A task, as it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskState {
+    /// Its status.
+    pub status: StateId,
+    /// The stay in that status.
+    pub visit: Visit,
+    /// What it is about and who works on it.
+    pub about: About,
+    /// How often a review was begun.
+    pub review_round: i64,
+    /// How often an agent ended without its artifact.
+    pub crash_count: u32,
+    /// Numbers that the lifecycle's own hooks set; guards read 0 where there is none.
+    pub numbers: BTreeMap<FieldName, i64>,
+    /// Texts that the lifecycle's own hooks set.
+    pub texts: BTreeMap<FieldName, String>,
+    /// Where it is worked on.
+    pub workspace: Workspace,
+    /// The task's own session.
+    pub main: Session,
+    /// The reviewer beside it.
+    pub beside: Session,
+    /// What has been set going and has not settled, oldest first. Only the first job of the first is under way.
+    pub turns: VecDeque<Turn>,
+    /// How many turns there have been.
+    pub turns_taken: u32,
+    /// How many sessions have been asked for; the newest has this number.
+    pub sessions_asked: u32,
+    /// Why a person should look, if one should.
+    pub attention: Option<Attention>,
+    /// The newest verdict, and what it was given for.
+    pub judged: Option<Judged>,
+    /// Where the pull request is.
+    pub pull_request: Option<String>,
+    /// How many events have been applied.
+    pub events: u64,
+}
+
+/// What a task is about and who works on it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct About {
+    /// In one line; may be empty.
+    pub summary: String,
+    /// The project's name.
+    pub project: String,
+    /// The git branch.
+    pub branch: String,
+    /// The harness that does the work.
+    pub harness: String,
+    /// The harness that reviews it.
+    pub review_harness: String,
+}
+
+/// A stay in a status, from the move that led there to the next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Visit {
+    /// The turn that led there; 0 for the status the task was created in.
+    pub turn: u32,
+    /// Since when.
+    pub since: Moment,
+    /// Who asked for it.
+    pub by: Asker,
+    /// Whose end means something here.
+    pub watch: Place,
+    /// The sections that gates and exit rules of this status read, as they were when it was entered.
+    pub seen: BTreeMap<String, Digest>,
+}
+
+/// The task's worktree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Workspace {
+    /// None.
+    Unbound,
+    /// One is kept free for it.
+    Reserved(WorkspaceName),
+    /// It has one.
+    Bound(WorkspaceName),
+}
+
+impl Workspace {
+    /// The worktree that is bound.
+    pub fn bound(&self) -> Option<&WorkspaceName> {
+        match self {
+            Workspace::Bound(name) => Some(name),
+            Workspace::Unbound | Workspace::Reserved(_) => None,
+        }
+    }
+}
+
+/// A verdict and what it was given for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Judged {
+    /// Which.
+    pub verdict: Verdict,
+    /// What git said the work was at that time, if it could be asked.
+    pub tree: Option<Tree>,
+}
+
+/// A move or a start, with what is left to be done for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Turn {
+    /// Its number.
+    pub number: u32,
+    /// By how much the crash count drops when it has settled: the crashes before it that no earlier turn takes away.
+    pub crashes: u32,
+    /// The number of the first job that is left, counted from 1.
+    pub step: u32,
+    /// The jobs that are left, in order.
+    pub jobs: VecDeque<Job>,
+    /// The effect of the first job whose outcome has not come back.
+    pub waiting: Option<Action>,
+}
+
+/// One thing that a turn has to do. Refers into the pinned definition instead of copying it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Job {
+    /// A hook of a transition.
+    Hook {
+        /// Of this one,
+        edge: EdgeId,
+        /// the hook at this place.
+        hook: u32,
+    },
+    /// Bind a workspace, for a task that begins elsewhere than usual.
+    Acquire,
+    /// Start an agent that no hook starts.
+    Start(Start),
+}
+
+/// An agent that no hook starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Start {
+    /// For this state,
+    pub state: StateId,
+    /// with this prompt of it,
+    pub prompt: StatePrompt,
+    /// in this place.
+    pub place: Place,
+    /// Whether it is started again.
+    pub again: bool,
+}
+
+/// One of a state's prompts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StatePrompt {
+    /// `enter_prompt`
+    Enter,
+    /// `respawn_prompt`
+    Respawn,
+}
+
+/// Why a person should look at a task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Attention {
+    /// It waits for a workspace.
+    PoolFull,
+    /// A hook failed.
+    HookFailed(Action, String),
+    /// Its agents crashed so often, and there is no state `stuck`.
+    Crashed(u32),
+    /// An agent should have been started, and there is no workspace.
+    NoWorkspace,
+    /// The worker should have been told something, is not there, and cannot be started.
+    NoWorker,
+    /// A crashed agent should be started again, and its state has no prompt for that.
+    NoPrompt,
+    /// The branch is merged here, and the remote does not know.
+    NotPushed(String),
+    /// The branch is merged, and no transition leads to the end.
+    NotClosed(String),
+}
+
+impl fmt::Display for Attention {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Attention::PoolFull => f.write_str("pool full"),
+            Attention::HookFailed(action, reason) => write!(f, "{action} failed: {reason}"),
+            Attention::Crashed(count) => write!(f, "crashed {count} times"),
+            Attention::NoWorkspace => f.write_str("no agent was started: there is no workspace"),
+            Attention::NoWorker => {
+                f.write_str("the worker was not told: none is alive, and there is no prompt `worker_respawn`")
+            }
+            Attention::NoPrompt => f.write_str("the agent was not started again: its state has no `respawn_prompt`"),
+            Attention::NotPushed(reason) => write!(f, "merged, not pushed: {reason}"),
+            Attention::NotClosed(reason) => write!(f, "merged, not closed: {reason}"),
+        }
+    }
+}
+
+/// What a task is in the middle of. One half of the law; see [`super::law`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Phase {
+    /// Nobody works on it: it stands in the usual first state, or has neither a workspace nor a living session.
+    Waiting,
+    /// Everything that was set going has settled.
+    Standing,
+    /// Hooks are under way.
+    Settling,
+    /// It is in a terminal state, and its last hooks are under way.
+    Closing,
+    /// It is over.
+    Finished,
+}
+
+impl Phase {
+    /// Every phase, in order.
+    pub const ALL: [Phase; 5] = [Phase::Waiting, Phase::Standing, Phase::Settling, Phase::Closing, Phase::Finished];
+}
+
+/// Whether somebody works on a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pulse {
+    /// Yes.
+    Active,
+    /// Somebody did, and is gone.
+    Crashed,
+    /// No.
+    Inactive,
+}
+
+impl Pulse {
+    /// As `task show` says it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Pulse::Active => "active",
+            Pulse::Crashed => "crashed",
+            Pulse::Inactive => "inactive",
+        }
+    }
+}
+
+impl TaskState {
+    /// What the task is in the middle of.
+    pub fn phase(&self, lifecycle: &Lifecycle) -> Phase {
+        let idle = self.workspace.bound().is_none() && !self.main.is_living() && !self.beside.is_living();
+        match (lifecycle.state(self.status).terminal, self.turns.is_empty()) {
+            (true, true) => Phase::Finished,
+            (true, false) => Phase::Closing,
+            (false, false) => Phase::Settling,
+            (false, true) if idle || lifecycle.initial.first() == Some(&self.status) => Phase::Waiting,
+            (false, true) => Phase::Standing,
+        }
+    }
+
+    /// The session in `place`.
+    pub fn session(&self, place: Place) -> &Session {
+        match place {
+            Place::Main => &self.main,
+            Place::Beside => &self.beside,
+        }
+    }
+
+    pub(super) fn session_mut(&mut self, place: Place) -> &mut Session {
+        match place {
+            Place::Main => &mut self.main,
+            Place::Beside => &mut self.beside,
+        }
+    }
+
+    /// What a person should see of its sessions: the watched one first.
+    pub fn pulse(&self) -> Pulse {
+        match (self.session(self.visit.watch), self.main.is_living() || self.beside.is_living()) {
+            (Session::Starting(_) | Session::Alive(_) | Session::Ending(_), _) | (Session::Absent, true) => {
+                Pulse::Active
+            }
+            (Session::Dead(..), _) => Pulse::Crashed,
+            (Session::Absent, false) => Pulse::Inactive,
+        }
+    }
+
+    /// The value of a numeric field. A field that nobody set is 0, as the checker assumes.
+    pub fn number(&self, field: &str) -> i64 {
+        match field {
+            "review_round" => self.review_round,
+            "crash_count" => i64::from(self.crash_count),
+            other => self.numbers.get(other).copied().unwrap_or(0),
+        }
+    }
+
+    /// The crashes that no open turn takes away when it settles: those of this stay.
+    pub fn crashes_here(&self) -> u32 {
+        let promised = self.turns.iter().fold(0u32, |sum, turn| sum.saturating_add(turn.crashes));
+        self.crash_count.saturating_sub(promised)
+    }
+
+    /// What must hold of every state that events can lead to; the error says what does not.
+    pub fn check_invariants(&self, lifecycle: &Lifecycle) -> Result<(), String> {
+        let fail = |holds: bool, what: &str| if holds { Ok(()) } else { Err(what.to_owned()) };
+        fail((self.status.0 as usize) < lifecycle.states.len(), "the status is not a state of the lifecycle")?;
+        let agents: Vec<_> = [&self.main, &self.beside].into_iter().filter_map(Session::agent).collect();
+        fail(agents.iter().all(|agent| (1..=self.sessions_asked).contains(&agent.id.0)), "a session nobody asked for")?;
+        fail(agents.len() < 2 || agents[0].id != agents[1].id, "one session stands in two places")?;
+        let numbers: Vec<u32> = self.turns.iter().map(|turn| turn.number).collect();
+        fail(numbers.is_sorted_by(|a, b| a < b), "turns are out of order")?;
+        fail(numbers.last().is_none_or(|last| *last <= self.turns_taken), "a turn nobody took")?;
+        for (index, turn) in self.turns.iter().enumerate() {
+            fail(turn.waiting.is_some() == (index == 0), "a job other than the first is under way, or none is")?;
+            fail(index > 0 || !turn.jobs.is_empty(), "an outcome is awaited, and no job is left")?;
+            fail(index == 0 || turn.step == 1, "a turn began before its turn")?;
+        }
+        let starts = [&self.main, &self.beside].into_iter().any(|session| matches!(session, Session::Starting(_)));
+        fail(!starts || !self.turns.is_empty(), "a session starts, and no hook asks for it")
+    }
+}

@@ -1,0 +1,393 @@
+//! What a word of a command means: reserved words, names of commands that evaluate their arguments, and the text of
+//! `sh -c`. Only what shells evaluate is known here; to every other program a value is an argument.
+
+use std::ops::Range;
+
+use super::refusals::{self, Refusal};
+
+/// Words are compared with known ones, all of them shorter.
+const LONGEST: usize = 64;
+/// What runs the text behind `-c`.
+const SHELLS: [&str; 9] = ["sh", "ash", "bash", "dash", "ksh", "mksh", "rbash", "yash", "zsh"];
+/// Variables that shells evaluate when they are set, or when a script runs. Not those of interactive shells alone
+/// (`PS1`, `ENV`): `ENV=${input.stage} make` is too common to refuse for nothing.
+const EVALUATED: [&str; 8] = ["BASH_ENV", "HISTCMD", "LINENO", "OPTIND", "PS4", "RANDOM", "SECONDS", "SRANDOM"];
+
+/// Commands, up to what ends them, and where in them the shell is.
+#[derive(Debug)]
+pub(super) struct Commands {
+    pub(super) ends: Ends,
+    pub(super) position: Position,
+    class: Class,
+    pub(super) word: Word,
+    /// The next word is the target of a redirection, and no argument.
+    pub(super) redirected: bool,
+    /// How many here-documents had been announced around the innermost `$( )`.
+    pub(super) documents: usize,
+}
+
+/// What ends the commands.
+#[derive(Debug)]
+pub(super) enum Ends {
+    /// The end of the text.
+    Script,
+    /// The `)` of a subshell.
+    Subshell,
+    /// The `)` of `$( )`, in the middle of a word.
+    Substitution,
+    /// `esac`. The `)` behind a pattern ends nothing.
+    Case(Case),
+}
+
+/// The parts of `case … in … esac`.
+#[derive(Debug)]
+pub(super) enum Case {
+    Subject,
+    In,
+    Patterns {
+        /// Nothing of the pattern was read.
+        first: bool,
+    },
+    Body,
+}
+
+/// Where in a command a word stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Position {
+    /// Where a reserved word, an assignment or the name of a command may stand.
+    Start,
+    /// Behind `for`.
+    ForName,
+    /// Behind the name of `for`.
+    ForIn,
+    /// Behind `function`.
+    FunctionName,
+    /// Behind `command`, which runs what follows.
+    Wrapped,
+    Arguments,
+}
+
+/// What a command does with its arguments.
+#[derive(Debug)]
+enum Class {
+    /// Nothing that is known.
+    Plain,
+    Refuses(&'static Refusal),
+    /// Takes `name=value`.
+    Declares,
+    /// `test` and `[`.
+    Tests {
+        /// The next word may be the name of a variable, whose subscript bash evaluates.
+        name: bool,
+    },
+    /// `printf`
+    Prints {
+        /// The format is still to come.
+        format: bool,
+        /// The variable that the format begins with.
+        variable: Option<Range<usize>>,
+    },
+    Shell {
+        /// `-c` was read.
+        text: bool,
+        /// Words to come that belong to options.
+        skip: usize,
+        /// `su` takes options behind its user.
+        anywhere: bool,
+    },
+}
+
+/// What the end of a word leads to.
+#[derive(Debug)]
+pub(super) enum Event {
+    None,
+    Case,
+    Esac,
+    Test,
+    /// The variable here is a format of `printf` with arguments.
+    Format(Range<usize>),
+    Lost(&'static Refusal),
+}
+
+/// A word, as far as it was read.
+#[derive(Debug, Default)]
+pub(super) struct Word {
+    /// Its text without its quotes.
+    text: String,
+    pub(super) open: bool,
+    quoted: bool,
+    /// Holds something that only the shell knows.
+    pub(super) unknown: bool,
+    /// Begins with `name=` without quotes.
+    assigned: bool,
+    /// Begins with `name=`.
+    named: bool,
+    /// The double quotes that are open began it.
+    begun_by_quotes: bool,
+}
+
+impl Word {
+    pub(super) fn push(&mut self, c: char, quoted: bool) {
+        self.open = true;
+        self.quoted |= quoted;
+        if c == '=' && !self.unknown && !self.named && is_name(self.text.strip_suffix('+').unwrap_or(&self.text)) {
+            self.named = true;
+            self.assigned = !self.quoted;
+        }
+        if self.text.len() < LONGEST {
+            self.text.push(c);
+        }
+    }
+
+    pub(super) fn open_quotes(&mut self) {
+        self.begun_by_quotes = !self.open;
+        self.open = true;
+        self.quoted = true;
+    }
+
+    /// Nothing of it was read but the quotes that are open.
+    pub(super) fn begins_here(&self) -> bool {
+        self.begun_by_quotes && self.text.is_empty() && !self.unknown
+    }
+
+    pub(super) fn is_empty_assignment(&self) -> bool {
+        self.assigned && self.text.ends_with('=') && !self.unknown
+    }
+
+    /// The text, if the shell may take it for a reserved word.
+    fn reserved(&self) -> Option<&str> {
+        (!self.quoted && !self.unknown).then_some(self.text.as_str())
+    }
+
+    /// The name of the program that it calls, as far as it can be told: `$x/bash` is a bash.
+    fn program(&self) -> Option<&str> {
+        match self.text.rsplit_once('/') {
+            Some((_, name)) => Some(name),
+            None if self.unknown => (self.text == "SHELL").then_some("sh"),
+            None => Some(&self.text),
+        }
+    }
+
+    fn is_option(&self) -> bool {
+        !self.unknown && self.text.starts_with(['-', '+'])
+    }
+
+    /// The name before `=`.
+    fn name(&self) -> &str {
+        self.text.split(['=', '+']).next().unwrap_or_default()
+    }
+
+    /// Inside the `[ ]` of `name[…]=`, which bash evaluates.
+    fn in_subscript(&self) -> bool {
+        let split = self.text.split_once('[').filter(|(name, _)| is_name(name));
+        split.is_some_and(|(_, inner)| !inner.contains("]=") && !inner.contains("]+="))
+    }
+}
+
+fn is_name(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
+impl Commands {
+    fn new(ends: Ends, documents: usize) -> Self {
+        let (position, class, word) = (Position::Start, Class::Plain, Word::default());
+        Commands { ends, position, class, word, redirected: false, documents }
+    }
+
+    pub(super) fn script() -> Self {
+        Self::new(Ends::Script, 0)
+    }
+
+    pub(super) fn subshell(documents: usize) -> Self {
+        Self::new(Ends::Subshell, documents)
+    }
+
+    pub(super) fn substitution(documents: usize) -> Self {
+        Self::new(Ends::Substitution, documents)
+    }
+
+    pub(super) fn case(documents: usize) -> Self {
+        Self::new(Ends::Case(Case::Subject), documents)
+    }
+
+    /// The command is over.
+    pub(super) fn separate(&mut self) {
+        self.position = Position::Start;
+        self.class = Class::Plain;
+        self.redirected = false;
+    }
+
+    /// Forgets a word that is the number before `<` or `>`.
+    pub(super) fn drop_number(&mut self) -> bool {
+        let number =
+            self.word.reserved().is_some_and(|text| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()));
+        if number {
+            self.word = Word::default();
+        }
+        number
+    }
+
+    /// Why the word being read refuses a variable; `whole` says that it is all of the word.
+    pub(super) fn refusal(&self, whole: bool) -> Option<&'static Refusal> {
+        let word = &self.word;
+        if self.redirected || matches!(self.ends, Ends::Case(Case::Subject | Case::In | Case::Patterns { .. })) {
+            return None;
+        }
+        let assigns = word.assigned && self.position == Position::Start || matches!(self.class, Class::Declares);
+        if assigns && word.named && EVALUATED.contains(&word.name()) {
+            return Some(&refusals::EVALUATED);
+        }
+        if self.position == Position::Start {
+            return word.in_subscript().then_some(&refusals::ARITHMETIC);
+        }
+        match &self.class {
+            Class::Refuses(refusal) => Some(refusal),
+            Class::Declares if !word.named => Some(&refusals::DECLARED),
+            Class::Tests { name: true } => Some(&refusals::TESTED),
+            Class::Prints { format: true, .. } if word.text.starts_with("-v") => Some(&refusals::PRINT_VARIABLE),
+            Class::Shell { text: true, skip: 0, .. } if !whole => Some(&refusals::SHELL_TEXT),
+            _ => None,
+        }
+    }
+
+    /// A variable was filled in at `at`, in the word being read.
+    pub(super) fn filled(&mut self, at: &Range<usize>) {
+        let begins = self.word.text.is_empty() && !self.word.unknown && !self.redirected;
+        if let Class::Prints { format: true, variable } = &mut self.class
+            && begins
+        {
+            *variable = Some(at.clone());
+        }
+    }
+
+    /// Ends the word, if one is being read.
+    pub(super) fn end_word(&mut self) -> Event {
+        if !self.word.open {
+            return Event::None;
+        }
+        let word = std::mem::take(&mut self.word);
+        if std::mem::take(&mut self.redirected) {
+            return Event::None;
+        }
+        if let Ends::Case(part) = &mut self.ends
+            && !matches!(part, Case::Body)
+        {
+            return part.end_word(&word);
+        }
+        match self.position {
+            Position::Start => return self.first_word(&word),
+            Position::ForName => self.position = Position::ForIn,
+            Position::ForIn if word.reserved() == Some("do") => self.position = Position::Start,
+            Position::ForIn => self.position = Position::Arguments,
+            Position::FunctionName => self.position = Position::Start,
+            Position::Wrapped if word.is_option() => {}
+            Position::Wrapped => self.name(&word),
+            Position::Arguments => return self.argument(&word),
+        }
+        Event::None
+    }
+
+    fn first_word(&mut self, word: &Word) -> Event {
+        match word.reserved() {
+            Some("if" | "then" | "elif" | "else" | "while" | "until" | "do" | "{" | "!" | "time" | "coproc") => {}
+            Some("for" | "select") => self.position = Position::ForName,
+            Some("function") => self.position = Position::FunctionName,
+            Some("case") => {
+                self.position = Position::Arguments;
+                return Event::Case;
+            }
+            Some("[[") => {
+                self.position = Position::Arguments;
+                return Event::Test;
+            }
+            Some("esac") if matches!(self.ends, Ends::Case(_)) => return Event::Esac,
+            Some("}" | "fi" | "done") => self.position = Position::Arguments,
+            // `x[1]=` is an assignment as well, and an option here belongs to `time`.
+            _ if word.assigned || word.is_option() || word.text.contains("]=") => {}
+            _ => self.name(word),
+        }
+        Event::None
+    }
+
+    /// The word is the name of a command.
+    fn name(&mut self, word: &Word) {
+        self.position = Position::Arguments;
+        self.class = match word.program().unwrap_or_default() {
+            "command" | "builtin" => {
+                self.position = Position::Wrapped;
+                Class::Plain
+            }
+            "eval" => Class::Refuses(&refusals::EVAL),
+            "let" => Class::Refuses(&refusals::LET),
+            "trap" => Class::Refuses(&refusals::TRAP),
+            "alias" => Class::Refuses(&refusals::ALIAS),
+            "read" => Class::Refuses(&refusals::READ),
+            "unset" => Class::Refuses(&refusals::UNSET),
+            "mapfile" | "readarray" => Class::Refuses(&refusals::MAPFILE),
+            "complete" | "compgen" => Class::Refuses(&refusals::COMPLETE),
+            "declare" | "typeset" | "local" | "export" | "readonly" => Class::Declares,
+            "test" | "[" => Class::Tests { name: false },
+            "printf" => Class::Prints { format: true, variable: None },
+            _ => Class::shell(word),
+        };
+    }
+
+    fn argument(&mut self, word: &Word) -> Event {
+        match &mut self.class {
+            // `sudo sh -c`, `find -exec sh -c`: what runs the shell is not known, nor need it be.
+            Class::Plain => self.class = Class::shell(word),
+            Class::Refuses(_) => {}
+            // An integer is evaluated whenever it is set, a reference whenever it is used.
+            Class::Declares if word.is_option() && word.text.contains(['i', 'n']) => {
+                return Event::Lost(&refusals::AFTER_INTEGER);
+            }
+            Class::Declares => {}
+            Class::Tests { name } => *name = word.unknown || word.text == "-v",
+            Class::Prints { format: true, .. } if word.is_option() && word.text == "-v" => {
+                self.class = Class::Refuses(&refusals::PRINT_VARIABLE);
+            }
+            Class::Prints { format: format @ true, .. } => *format = false,
+            Class::Prints { variable, .. } => return variable.take().map_or(Event::None, Event::Format),
+            Class::Shell { skip, .. } if *skip > 0 => *skip -= 1,
+            Class::Shell { text, skip, .. } if word.is_option() => {
+                let short = !word.text.starts_with("--");
+                *text |= short && word.text.contains('c');
+                *skip = match word.text.as_str() {
+                    "--rcfile" | "--init-file" => 1,
+                    options if short => options.matches(['o', 'O']).count(),
+                    _ => 0,
+                };
+            }
+            Class::Shell { text: false, anywhere: true, .. } => {}
+            Class::Shell { text: false, .. } if word.unknown => {}
+            // The text of `-c`, or a file; what follows are its arguments.
+            Class::Shell { .. } => self.class = Class::Plain,
+        }
+        Event::None
+    }
+}
+
+impl Class {
+    fn shell(word: &Word) -> Self {
+        match word.program() {
+            Some("su" | "runuser") => Class::Shell { text: false, skip: 0, anywhere: true },
+            Some(name) if SHELLS.contains(&name) => Class::Shell { text: false, skip: 0, anywhere: false },
+            _ => Class::Plain,
+        }
+    }
+}
+
+impl Case {
+    fn end_word(&mut self, word: &Word) -> Event {
+        match self {
+            Case::Subject => *self = Case::In,
+            Case::In if word.reserved() == Some("in") => *self = Case::Patterns { first: true },
+            Case::In => return Event::Lost(&refusals::AFTER_CASE),
+            Case::Patterns { first: true } if word.reserved() == Some("esac") => return Event::Esac,
+            Case::Patterns { first } => *first = false,
+            Case::Body => {}
+        }
+        Event::None
+    }
+}

@@ -1,0 +1,10 @@
+//! The run machine, played from scripts: each line is an input, and the answer is the log of what it leads to.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+
+mod run {
+    pub(crate) mod law;
+    pub(crate) mod play;
+    pub(crate) mod properties;
+    pub(crate) mod scripts;
+}

@@ -1,0 +1,304 @@
+//! Plays a script against a recipe and writes down what happens.
+//!
+//! ```text
+//! complete STEP[/PART] [result=R] [output=JSON] [exit=N]      fail STEP[/PART] [kind] text      lost STEP[/PART]
+//! timer timeout|backoff STEP · timer run      answer N OPTION [message]      retry [STEP] [guidance]
+//! cancel      hand STEP start|complete|fail|skip      close      start by hand      wait SECONDS
+//! ```
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+use sluice_core::machine::{Decision, Moment, Refusal};
+use sluice_core::recipe::{Data, FailureKind, StepId};
+use sluice_core::run::law::{Happening, Status};
+use sluice_core::run::{
+    ByHand, Effect, Event, Given, Input, Job, Mode, Outcome, Part, Plan, Report, RunState, TimerKey, begin, decide,
+};
+use sluice_dialect::prompts::NoPrompts;
+use sluice_dialect::{Definition, Source, Sources, load};
+
+/// A row of the law that a script took.
+pub(crate) type Row = (Status, Happening);
+
+/// The plan of a recipe.
+pub(crate) fn plan(recipe: &str) -> Plan {
+    let name = if recipe.contains("[[steps]]") { "play.toml" } else { "play.yml" };
+    let source = Source { path: name, bytes: recipe.as_bytes() };
+    let loaded = load(&source, &mut NoPrompts, &mut Sources::new());
+    match loaded.definition {
+        Some(Definition::Recipe(recipe)) => Plan::new(recipe),
+        _ => panic!("not a recipe: {:#?}", loaded.problems),
+    }
+}
+
+/// A run that is being played.
+pub(crate) struct Play {
+    pub(crate) plan: Plan,
+    pub(crate) state: Option<RunState>,
+    pub(crate) now: i64,
+    pub(crate) log: String,
+    pub(crate) rows: BTreeSet<Row>,
+    mode: Mode,
+}
+
+/// Plays `script` against `recipe` and gives the log.
+pub(crate) fn play(recipe: &str, script: &str) -> String {
+    played(recipe, script).log
+}
+
+pub(crate) fn played(recipe: &str, script: &str) -> Play {
+    let mut play =
+        Play { plan: plan(recipe), state: None, now: 0, log: String::new(), rows: BTreeSet::new(), mode: Mode::Engine };
+    let mut lines = script.lines().map(str::trim).filter(|line| !line.is_empty()).peekable();
+    if lines.next_if_eq(&"start by hand").is_some() {
+        play.mode = Mode::ByHand;
+    }
+    play.begin(&[]);
+    for line in lines {
+        let _ = writeln!(play.log, "> {line}");
+        play.line(line);
+    }
+    play
+}
+
+impl Play {
+    fn begin(&mut self, inputs: &[(String, Data)]) {
+        let given = Given {
+            id: "run-1".into(),
+            mode: self.mode,
+            inputs: inputs.to_vec(),
+            prompt: "Fix issue 6".into(),
+            workspace: "/tree".into(),
+            work_order: "wo-7".into(),
+        };
+        self.state = Some(RunState::new(&self.plan, given.clone(), Moment(0)));
+        let decision = begin(&self.plan, given, Moment(0));
+        self.take(Ok(decision));
+    }
+
+    fn line(&mut self, line: &str) {
+        if let Some(seconds) = line.strip_prefix("wait ") {
+            self.now += 1000 * seconds.parse::<i64>().unwrap();
+            return;
+        }
+        let input = self.read(line);
+        let answer = decide(&self.plan, self.state.as_ref().unwrap(), &input, Moment(self.now));
+        self.take(answer);
+    }
+
+    pub(crate) fn take(&mut self, answer: Result<Decision<Event, Effect>, Refusal>) {
+        match answer {
+            Err(refusal) => drop(writeln!(self.log, "refused: {refusal}")),
+            Ok(decision) => {
+                for event in &decision.events {
+                    self.apply(event);
+                    let line = self.show_event(event);
+                    let _ = writeln!(self.log, "{line}");
+                }
+                for effect in &decision.effects {
+                    let line = self.show_effect(effect);
+                    let _ = writeln!(self.log, "    {line}");
+                }
+            }
+        }
+    }
+
+    /// Applies an event, notes the rows of the law it takes, and checks that what is at hand is what would be found.
+    fn apply(&mut self, event: &Event) {
+        let state = self.state.as_mut().unwrap();
+        let before: Vec<Status> = state.steps.iter().map(|step| step.status.kind()).collect();
+        state.apply(&self.plan, event);
+        let happening = happening(event);
+        for (index, (step, before)) in state.steps.iter().zip(&before).enumerate() {
+            let named = subject(event).is_some_and(|id| id.0 as usize == index);
+            if named || step.status.kind() != *before {
+                self.rows.extend(happening.map(|happening| (*before, happening)));
+            }
+        }
+        let restored = RunState::restore(
+            &self.plan,
+            state.given.clone(),
+            state.started,
+            state.end.clone(),
+            state.steps.clone(),
+            state.items.clone(),
+            state.questions,
+        );
+        assert_eq!(*state, restored, "what is at hand is not what the steps say, after {event:?}");
+    }
+
+    fn step(&self, name: &str) -> StepId {
+        self.plan.recipe.find(name).unwrap_or_else(|| panic!("no step {name}"))
+    }
+
+    fn read(&self, line: &str) -> Input {
+        let words: Vec<&str> = line.split(' ').collect();
+        let rest = |from: usize| Some(words[from.min(words.len())..].join(" ")).filter(|text| !text.is_empty());
+        match words[0] {
+            "complete" | "fail" | "lost" => self.ended(&words),
+            "timer" => Input::Timer(match words[1] {
+                "run" => TimerKey::Run,
+                kind => {
+                    let step = self.step(words[2]);
+                    let attempt = self.state.as_ref().unwrap().step(step).attempts;
+                    let attempt = words.get(3).map_or(attempt, |number| number.parse().unwrap());
+                    if kind == "timeout" { TimerKey::Timeout(step, attempt) } else { TimerKey::Backoff(step, attempt) }
+                }
+            }),
+            "answer" => {
+                Input::Answer { question: words[1].parse().unwrap(), option: words[2].into(), message: rest(3) }
+            }
+            "retry" => Input::Retry { step: words.get(1).map(|name| self.step(name)), guidance: rest(2) },
+            "cancel" => Input::Cancel { reason: rest(1).unwrap_or_default() },
+            "close" => Input::Close { summary: rest(1).unwrap_or_default() },
+            "hand" => Input::ByHand {
+                step: self.step(words[1]),
+                what: match words[2] {
+                    "start" => ByHand::Start,
+                    "complete" => ByHand::Complete(Outcome { summary: "done".into(), ..Outcome::default() }),
+                    "fail" => ByHand::Fail(rest(3).unwrap_or_default()),
+                    "skip" => ByHand::Skip,
+                    other => panic!("by hand: {other}"),
+                },
+            },
+            other => panic!("no input `{other}`"),
+        }
+    }
+
+    fn ended(&self, words: &[&str]) -> Input {
+        let (name, part) = words[1].split_once('/').map_or((words[1], Part::Whole), |(name, part)| {
+            (name, Part::parse(part).unwrap_or_else(|| panic!("no part {part}")))
+        });
+        let step = self.step(name);
+        let value = |key: &str| words.iter().find_map(|word| word.strip_prefix(&format!("{key}=")));
+        let attempt = self.state.as_ref().unwrap().step(step).attempts;
+        let attempt = value("attempt").map_or(attempt, |number| number.parse().unwrap());
+        let outcome = Outcome {
+            summary: value("summary").map_or(format!("{name} did it"), str::to_owned),
+            result: value("result").map(str::to_owned),
+            output: value("output").map_or(Data::Null, data),
+            exit_code: value("exit").map(|code| code.parse().unwrap()),
+            stderr: None,
+        };
+        let kind =
+            FailureKind::ALL.into_iter().find(|kind| words.contains(&kind.word())).unwrap_or(FailureKind::Failed);
+        match words[0] {
+            "complete" => Input::Ended { step, attempt, part, report: Report::Completed(outcome) },
+            "fail" => {
+                let report = Report::Failed { kind, error: "it broke".into(), outcome };
+                Input::Ended { step, attempt, part, report }
+            }
+            _ => Input::Lost { step, attempt, part },
+        }
+    }
+
+    fn name(&self, id: StepId) -> String {
+        self.plan.recipe.step(id).name.to_string()
+    }
+
+    fn show_event(&self, event: &Event) -> String {
+        let step = subject(event).map(|id| self.name(id)).unwrap_or_default();
+        match event {
+            Event::Started { .. } => "run started".into(),
+            Event::StepReady(_) => format!("{step} ready"),
+            Event::StepStarted { attempt, items, .. } => match items {
+                Some(items) => format!("{step} started, attempt {attempt}, {} items", items.len()),
+                None => format!("{step} started, attempt {attempt}"),
+            },
+            Event::PartStarted { part, .. } => format!("{step}/{part} started"),
+            Event::PartEnded { part, result, .. } => {
+                format!("{step}/{part} {}", if result.is_ok() { "completed" } else { "failed" })
+            }
+            Event::PartLost { part, .. } => format!("{step}/{part} lost"),
+            Event::StepCompleted { outcome, .. } => match (&outcome.result, &outcome.output) {
+                (Some(result), _) => format!("{step} completed, {result}"),
+                (None, Data::Null) => format!("{step} completed"),
+                (None, output) => format!("{step} completed, {}", output.to_json()),
+            },
+            Event::StepFailed { failure, .. } => format!("{step} failed: {failure:?}"),
+            Event::StepRetried { failure: _, until, .. } => format!("{step} to be tried again at {}", until.0),
+            Event::StepSkipped { reason, .. } => format!("{step} skipped: {reason:?}"),
+            Event::StepHeld { question, .. } => {
+                let options = question.kind.options().join("|");
+                format!("{step} held: question {} ({}) {options}", question.id, question.reason)
+            }
+            Event::Answered { option, .. } => format!("{step} answered: {option}"),
+            Event::StepStopping { .. } => format!("{step} stopping"),
+            Event::LoopedBack { from, to } => format!("{} loops back to {}", self.name(*from), self.name(*to)),
+            Event::Reopened { .. } => format!("{step} reopened"),
+            Event::Ended { end, .. } => format!("run ended: {end:?}"),
+        }
+    }
+
+    fn show_effect(&self, effect: &Effect) -> String {
+        match effect {
+            Effect::Perform(it) => {
+                let job = match &it.job {
+                    Job::Agent { prompt } => format!("agent: {prompt:?}"),
+                    Job::Arbiter { prompt } => format!("arbiter: {prompt:?}"),
+                    Job::Script(script) => format!("script: {:?} {:?}", script.script, script.environment),
+                    Job::Gate(script) => format!("gate: {:?}", script.script),
+                    Job::Task { summary, .. } => format!("task: {summary:?}"),
+                };
+                format!("perform {}/{}.{} {job}", self.name(it.step), it.attempt, it.part)
+            }
+            Effect::Stop { step, attempt, part } => format!("stop {}/{attempt}.{part}", self.name(*step)),
+            Effect::SetTimer(key, at) => format!("set timer {key} at {}", at.0),
+            Effect::ClearTimer(key) => format!("clear timer {key}"),
+            Effect::Notify(text) => format!("notify: {text}"),
+            Effect::RunCommand(script) => format!("run {:?} {:?}", script.script, script.environment),
+            Effect::Start { recipe } => format!("start {recipe}"),
+            Effect::Repeat { at } => format!("repeat at {}", at.0),
+        }
+    }
+}
+
+/// The step that an event is about, if it is about one.
+pub(crate) fn subject(event: &Event) -> Option<StepId> {
+    match event {
+        Event::StepReady(step)
+        | Event::StepStarted { step, .. }
+        | Event::PartStarted { step, .. }
+        | Event::PartEnded { step, .. }
+        | Event::PartLost { step, .. }
+        | Event::StepCompleted { step, .. }
+        | Event::StepFailed { step, .. }
+        | Event::StepRetried { step, .. }
+        | Event::StepSkipped { step, .. }
+        | Event::StepHeld { step, .. }
+        | Event::Answered { step, .. }
+        | Event::StepStopping { step, .. }
+        | Event::Reopened { step, .. } => Some(*step),
+        Event::Started { .. } | Event::LoopedBack { .. } | Event::Ended { .. } => None,
+    }
+}
+
+fn happening(event: &Event) -> Option<Happening> {
+    match event {
+        Event::Started { .. } => None,
+        Event::StepReady(_) => Some(Happening::Ready),
+        Event::StepStarted { .. } => Some(Happening::Started),
+        Event::PartStarted { .. } | Event::PartEnded { .. } | Event::PartLost { .. } => Some(Happening::Part),
+        Event::StepCompleted { .. } => Some(Happening::Completed),
+        Event::StepFailed { .. } => Some(Happening::Failed),
+        Event::StepRetried { .. } => Some(Happening::Retried),
+        Event::StepSkipped { .. } => Some(Happening::Skipped),
+        Event::StepHeld { .. } => Some(Happening::Held),
+        Event::Answered { .. } => Some(Happening::Answered),
+        Event::StepStopping { .. } => Some(Happening::Stopping),
+        Event::LoopedBack { .. } => Some(Happening::Looped),
+        Event::Reopened { .. } => Some(Happening::Reopened),
+        Event::Ended { .. } => Some(Happening::RunEnded),
+    }
+}
+
+/// A value written as `[a,b]`, a number, or text: enough for scripts.
+fn data(text: &str) -> Data {
+    match text.strip_prefix('[').and_then(|text| text.strip_suffix(']')) {
+        Some("") => Data::List(Vec::new()),
+        Some(items) => Data::List(items.split(',').map(data).collect()),
+        None if text.parse::<f64>().is_ok() => Data::Number(text.into()),
+        None => Data::Text(text.into()),
+    }
+}

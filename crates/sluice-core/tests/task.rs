@@ -1,0 +1,148 @@
+//! The task machine, from outside: scripts and what the machine answers to them, the pages drawn from its law, and
+//! random inputs.
+//!
+//! A script is a file in `task/plays/`, named after the rule that it shows. Lines with `>` are said to the machine, the
+//! lines below are its answer. `UPDATE_DOCS=1 cargo test -p sluice-core --test task` writes the answers anew; read the
+//! difference before you commit it.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+#![expect(clippy::disallowed_methods, reason = "scripts and pages are files")]
+
+#[path = "task/play.rs"]
+mod play;
+#[path = "task/random.rs"]
+mod random;
+#[path = "task/show.rs"]
+mod show;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use sluice_core::task::law::{Row, page};
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/task/plays")
+}
+
+/// Compares a file with what it should say, or writes it.
+fn compare(path: &Path, should: &str) {
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        return std::fs::write(path, should).unwrap();
+    }
+    let is = std::fs::read_to_string(path).unwrap_or_default();
+    if is != should {
+        let at = is.lines().zip(should.lines()).take_while(|(is, should)| is == should).count();
+        let line = |text: &str| text.lines().nth(at).unwrap_or("(the end)").to_owned();
+        panic!(
+            "{}:{}:\n  it says    {}\n  it should  {}\nUPDATE_DOCS=1 writes it anew",
+            path.display(),
+            at + 1,
+            line(&is),
+            line(should)
+        );
+    }
+}
+
+fn play(name: &str) {
+    let path = folder().join(format!("{name}.play"));
+    let script = std::fs::read_to_string(&path).unwrap();
+    compare(&path, &play::play(&script).text);
+}
+
+macro_rules! plays {
+    ($($name:ident,)+) => {
+        const PLAYS: &[&str] = &[$(stringify!($name),)+];
+        $(#[test] fn $name() { play(stringify!($name)); })+
+    };
+}
+
+plays! {
+    spawn_takes_the_first_transition_that_starts_an_agent,
+    an_empty_summary_goes_to_clarification,
+    created_elsewhere_it_gets_the_agent_of_that_state,
+    created_in_review_beside_nobody,
+    created_where_no_transition_starts_an_agent_the_respawn_prompt_serves,
+    created_in_reviewing_it_gets_no_agent,
+    only_the_first_states_can_be_created,
+    with_a_full_pool_the_task_waits,
+    a_workspace_that_cannot_be_bound_leaves_the_agent_unstarted,
+    default_from_start_to_merge,
+    two_failed_reviews_and_the_task_is_stuck,
+    guard_before_gate,
+    gates_say_what_is_missing,
+    moves_that_are_not_in_the_table_are_refused,
+    a_verdict_is_not_taken_from_the_worker,
+    a_verdict_may_be_a_persons,
+    a_session_may_move_its_own_task_only,
+    an_old_verdict_does_not_win_over_a_new_one,
+    a_worker_that_dies_after_a_fail_does_not_advance_on_its_old_handoff,
+    a_worker_that_dies_with_its_handoff_is_advanced,
+    a_session_that_ends_itself_loses_no_hook,
+    a_session_asks_again_because_it_did_not_hear,
+    the_monitor_comes_after_a_command,
+    an_agent_that_exits_is_noticed_whatever_its_terminal_does,
+    the_round_grows_before_the_reviewer_starts,
+    two_crashes_and_the_task_is_stuck,
+    getting_stuck_starts_stuck_fix,
+    the_worker_itself_says_that_it_is_stuck,
+    without_a_state_stuck_the_task_is_marked,
+    a_crashed_reviewer_is_started_again,
+    later_crashes_remain,
+    two_open_moves_take_a_crash_away_once,
+    a_gate_that_fails_while_advancing_is_a_crash,
+    the_worker_is_not_watched_during_the_review,
+    a_late_reviewer_is_not_watched_by_the_next_state,
+    the_worker_is_told_whether_a_review_failed_or_a_person_asks,
+    without_words_or_prompt_of_its_own_a_lifecycle_gets_ours,
+    a_failed_hook_marks_the_task_and_the_rest_goes_on,
+    a_push_that_fails_leaves_the_merge,
+    a_session_that_cannot_be_ended_keeps_its_place,
+    a_session_that_ends_while_it_is_being_ended,
+    a_session_that_cannot_be_started,
+    a_session_that_ends_before_its_start_is_reported,
+    a_living_session_is_ended_before_the_next_starts,
+    respawn_in_seven_steps,
+    a_stale_verdict_is_not_merged,
+    cancelled_while_its_agent_was_being_started,
+    every_row_of_the_persistent_table,
+    moves_that_the_persistent_table_lacks,
+    a_finished_task_accepts_nothing,
+    late_outcomes_change_nothing,
+    a_restarted_engine_adopts_what_lives,
+    a_waiting_task_answers,
+    a_settling_task_answers,
+    a_forged_status_has_no_effect,
+    every_other_hook,
+    a_move_waits_for_its_turn_but_not_behind_too_many,
+}
+
+#[test]
+fn every_script_is_played() {
+    let files: BTreeSet<String> = std::fs::read_dir(folder())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter_map(|name| name.strip_suffix(".play").map(str::to_owned))
+        .collect();
+    let played: BTreeSet<String> = PLAYS.iter().map(|name| (*name).to_owned()).collect();
+    assert_eq!(files, played, "`plays!` lists the scripts in tests/task/plays/");
+}
+
+#[test]
+fn every_row_of_the_law_is_taken_by_a_script() {
+    let mut taken = BTreeSet::new();
+    for name in PLAYS {
+        let script = std::fs::read_to_string(folder().join(format!("{name}.play"))).unwrap();
+        taken.extend(play::play(&script).rows);
+    }
+    let missing: Vec<String> =
+        Row::all().into_iter().filter(|row| !taken.contains(row)).map(|row| format!("{row:?}")).collect();
+    assert!(missing.is_empty(), "no script takes these rows:\n{}", missing.join("\n"));
+    let all: BTreeSet<Row> = Row::all().into_iter().collect();
+    let impossible: Vec<_> = taken.difference(&all).collect();
+    assert!(impossible.is_empty(), "rows that cannot happen, and did: {impossible:?}");
+}
+
+#[test]
+fn the_page_says_what_the_code_does() {
+    compare(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/machines/task.md"), &page());
+}

@@ -1,0 +1,285 @@
+//! Plays a script: each line that starts with `>` is said to the machine, and its answer is written below.
+//!
+//! | line | means |
+//! |---|---|
+//! | `create "SUMMARY" [in STATE] [no-spawn] [full]` | a new task, with files of its own; `full`: no workspace is free |
+//! | `[WHO:] spawn [full]`, `move STATE [full]`, `cancel`, `changes TEXT`, `merge [--force]`, `merged [WHY NOT PUSHED]`, `respawn`, `summary TEXT`, `branch NAME`, `pr URL`, `clear` | WHO asks: `person` (or nobody), `engine`, `stranger`, `worker`, `reviewer`, `s3` |
+//! | `writes ## TITLE: TEXT`, `commits TREE` | TASK.md or the branch changes; the machine hears nothing |
+//! | `ok`, `fail REASON`, `skip REASON`, `settle` | the outcome of the open effect; of all that follow |
+//! | `again`, `unwritten REASON` | the last outcome once more; TASK.md could not be written |
+//! | `exit WHO`, `lost WHO`, `adopt WHO` | what the engine hears of sessions |
+//! | `state` | shows where the task stands |
+
+use std::collections::BTreeMap;
+
+use sluice_core::lifecycle::Lifecycle;
+use sluice_core::machine::{Decision, Moment, Refusal};
+use sluice_core::name::StateName;
+use sluice_core::task::input::{Found, Outcome, Room, Update};
+use sluice_core::task::law::Row;
+use sluice_core::task::session::{Exit, Place, Role, SessionId};
+use sluice_core::task::state::{About, Tree, WorkspaceName};
+use sluice_core::task::{
+    Action, Asker, Create, Effect, EffectKey, Event, Evidence, Input, Instruction, TaskState, create, decide, trace,
+};
+use sluice_dialect::prompts::NoPrompts;
+use sluice_dialect::{Definition, Source, Sources, load};
+
+use super::show;
+
+/// What a script gave.
+pub(crate) struct Played {
+    pub(crate) text: String,
+    pub(crate) rows: Vec<Row>,
+}
+
+/// The built-in lifecycle of this name, or the one that lies beside the scripts.
+pub(crate) fn lifecycle(name: &str) -> Lifecycle {
+    let file = format!("{name}.yml");
+    let text = match sluice_dialect::builtin::ALL.iter().find(|built_in| built_in.file == file) {
+        Some(built_in) => built_in.text.to_owned(),
+        None => std::fs::read_to_string(super::folder().join(&file)).unwrap(),
+    };
+    let source = Source { path: &file, bytes: text.as_bytes() };
+    let loaded = load(&source, &mut NoPrompts, &mut Sources::default());
+    match loaded.definition {
+        Some(Definition::Lifecycle(lifecycle)) => lifecycle,
+        _ => panic!("{file} is not a lifecycle: {:?}", loaded.problems),
+    }
+}
+
+pub(crate) fn play(script: &str) -> Played {
+    let mut player: Option<Player> = None;
+    let mut text = String::new();
+    let mut rows = Vec::new();
+    for line in script.lines() {
+        if let Some(name) = line.strip_prefix("lifecycle ") {
+            player = Some(Player::new(lifecycle(name)));
+        }
+        if line.starts_with('#') || line.starts_with("lifecycle ") || line.is_empty() {
+            text.push_str(&format!("{line}\n"));
+        }
+        if let Some(said) = line.strip_prefix("> ") {
+            let player = player.as_mut().expect("a script says its lifecycle first");
+            text.push_str(&format!("{line}\n"));
+            for answer in player.say(said) {
+                text.push_str(&format!("    {answer}\n"));
+            }
+            rows.append(&mut player.rows);
+        }
+    }
+    Played { text, rows }
+}
+
+struct Player {
+    lifecycle: Lifecycle,
+    state: Option<TaskState>,
+    events: Vec<Event>,
+    body: Vec<(String, String)>,
+    tree: Option<Tree>,
+    now: i64,
+    open: Vec<Effect>,
+    last_key: Option<EffectKey>,
+    last_write: Option<EffectKey>,
+    known: BTreeMap<Role, SessionId>,
+    rows: Vec<Row>,
+}
+
+impl Player {
+    fn new(lifecycle: Lifecycle) -> Self {
+        Player {
+            lifecycle,
+            state: None,
+            events: Vec::new(),
+            body: Vec::new(),
+            tree: None,
+            now: 0,
+            open: Vec::new(),
+            last_key: None,
+            last_write: None,
+            known: BTreeMap::new(),
+            rows: Vec::new(),
+        }
+    }
+
+    fn say(&mut self, said: &str) -> Vec<String> {
+        let (who, what) = said.split_once(": ").filter(|(who, _)| !who.contains(' ')).unwrap_or(("person", said));
+        let (verb, rest) = what.split_once(' ').unwrap_or((what, ""));
+        match verb {
+            "create" => self.create(rest),
+            "writes" => self.write(rest),
+            "commits" => {
+                self.tree = Some(Tree(rest.to_owned()));
+                Vec::new()
+            }
+            "ok" | "fail" | "skip" => self.outcome(verb, rest),
+            "settle" => {
+                let mut said = Vec::new();
+                while !self.open.is_empty() {
+                    said.extend(self.outcome("ok", ""));
+                }
+                said
+            }
+            "again" => {
+                let key = self.last_key.unwrap();
+                self.decide(Input::EffectDone { key, outcome: Outcome::Ok(Found::Nothing) })
+            }
+            "unwritten" => {
+                let key = self.last_write.unwrap();
+                self.decide(Input::EffectDone { key, outcome: Outcome::Failed(rest.to_owned()) })
+            }
+            "state" => vec![show::state(self.state.as_ref().unwrap())],
+            _ => {
+                let input = self.input(who, verb, rest);
+                self.decide(input)
+            }
+        }
+    }
+
+    fn evidence(&self) -> Evidence {
+        let section = |(title, text): &(String, String)| format!("## {title}\n{text}\n\n");
+        Evidence { body: self.body.iter().map(section).collect(), tree: self.tree.clone() }
+    }
+
+    /// `## Handoff: DONE: the parser`, in place of an older section of that name.
+    fn write(&mut self, rest: &str) -> Vec<String> {
+        let (title, text) = rest.strip_prefix("## ").and_then(|rest| rest.split_once(": ")).unwrap();
+        self.body.retain(|(known, _)| known != title);
+        self.body.push((title.to_owned(), text.replace("\\n", "\n")));
+        Vec::new()
+    }
+
+    fn room(rest: &str, otherwise: Room) -> Room {
+        if rest.ends_with("full") { Room::Full } else { otherwise }
+    }
+
+    fn create(&mut self, rest: &str) -> Vec<String> {
+        let (summary, rest) = rest.strip_prefix('"').and_then(|rest| rest.split_once('"')).unwrap();
+        let words: Vec<&str> = rest.split_whitespace().collect();
+        let status = words.iter().position(|word| *word == "in").map(|index| StateName::new(words[index + 1]));
+        let about = About {
+            summary: summary.to_owned(),
+            project: "coffee".to_owned(),
+            branch: "fix".to_owned(),
+            harness: "claude".to_owned(),
+            review_harness: "codex".to_owned(),
+        };
+        // A new task, with files of its own.
+        let rows = std::mem::take(&mut self.rows);
+        let body = if self.state.is_none() { std::mem::take(&mut self.body) } else { Vec::new() };
+        *self = Player { rows, body, ..Player::new(self.lifecycle.clone()) };
+        let room = Self::room(rest, Room::Reserved(WorkspaceName("coffee-1".to_owned())));
+        let wanted = Create { status, about, spawn: !words.contains(&"no-spawn"), evidence: self.evidence(), room };
+        let answer = create(&self.lifecycle, &wanted, Moment(0));
+        self.answered(answer)
+    }
+
+    fn session(&self, who: &str) -> SessionId {
+        let role = match who {
+            "worker" => Role::Worker,
+            "reviewer" => Role::Reviewer,
+            number => return SessionId(number.strip_prefix('s').unwrap().parse().unwrap()),
+        };
+        let state = self.state.as_ref().unwrap();
+        let present = [Place::Main, Place::Beside].into_iter().filter_map(|place| state.session(place).agent());
+        present
+            .filter(|agent| agent.role == role)
+            .map(|agent| agent.id)
+            .next()
+            .unwrap_or_else(|| *self.known.get(&role).unwrap_or_else(|| panic!("there was never a {who}")))
+    }
+
+    fn input(&self, who: &str, verb: &str, rest: &str) -> Input {
+        let by = match who {
+            "person" => Asker::Person,
+            "engine" => Asker::Engine,
+            "stranger" => Asker::Stranger,
+            session => Asker::Session(self.session(session)),
+        };
+        let evidence = self.evidence();
+        let reserved = Room::Reserved(WorkspaceName("coffee-1".to_owned()));
+        match verb {
+            "spawn" => Input::Spawn { by, evidence, room: Self::room(rest, reserved) },
+            "move" => {
+                let to = StateName::new(rest.split(' ').next().unwrap());
+                Input::Move { by, to, evidence, room: Self::room(rest, Room::Unasked) }
+            }
+            "cancel" => Input::Cancel { by, evidence },
+            "changes" => Input::RequestChanges { by, message: rest.to_owned(), evidence },
+            "merge" => Input::Merge { by, force: rest == "--force", evidence },
+            "merged" => {
+                let push_failed = (!rest.is_empty()).then(|| rest.to_owned());
+                Input::Merged { by, push_failed, evidence }
+            }
+            "respawn" => Input::Respawn { by },
+            "summary" => Input::Update { by, update: Update::Summary(rest.to_owned()) },
+            "branch" => Input::Update { by, update: Update::Branch(rest.to_owned()) },
+            "pr" => Input::Update { by, update: Update::PullRequest(rest.to_owned()) },
+            "clear" => Input::ClearAttention { by },
+            "exit" => Input::SessionExited { session: self.session(rest), exit: Exit::Code(0), evidence },
+            "lost" => Input::SessionExited { session: self.session(rest), exit: Exit::Lost, evidence },
+            "adopt" => Input::SessionAdopted { session: self.session(rest) },
+            other => panic!("a script cannot say `{other}`"),
+        }
+    }
+
+    fn outcome(&mut self, verb: &str, rest: &str) -> Vec<String> {
+        let effect = self.open.first().expect("an effect is open").clone();
+        let found = match (&effect.instruction, rest) {
+            (Instruction::AcquireWorkspace { reserved: None }, _) => {
+                Found::Workspace(WorkspaceName("coffee-2".to_owned()))
+            }
+            (Instruction::CreatePr, _) => Found::PullRequest("https://forge/pr/1".to_owned()),
+            _ => Found::Nothing,
+        };
+        let outcome = match verb {
+            "ok" => Outcome::Ok(found),
+            "fail" => Outcome::Failed(rest.to_owned()),
+            _ => Outcome::Skipped(rest.to_owned()),
+        };
+        self.last_key = Some(effect.key);
+        self.open.remove(0);
+        self.decide(Input::EffectDone { key: effect.key, outcome })
+    }
+
+    fn decide(&mut self, input: Input) -> Vec<String> {
+        self.now += 1;
+        let state = self.state.as_ref().expect("the task is created first");
+        let (answer, rows) = trace(&self.lifecycle, state, &input, Moment(self.now));
+        assert_eq!(answer, decide(&self.lifecycle, state, &input, Moment(self.now)), "decide is deterministic");
+        self.rows.extend(rows);
+        self.answered(answer)
+    }
+
+    fn answered(&mut self, answer: Result<Decision<Event, Effect>, Refusal>) -> Vec<String> {
+        let decision = match answer {
+            Ok(decision) => decision,
+            Err(refusal) => return vec![show::refusal(&refusal)],
+        };
+        let mut said: Vec<String> =
+            decision.events.iter().filter_map(|event| show::event(&self.lifecycle, event)).collect();
+        self.events.extend(decision.events.iter().cloned());
+        let state = TaskState::fold(&self.lifecycle, &self.events).unwrap();
+        state.check_invariants(&self.lifecycle).unwrap();
+        for agent in [Place::Main, Place::Beside].into_iter().filter_map(|place| state.session(place).agent()) {
+            self.known.insert(agent.role, agent.id);
+        }
+        self.state = Some(state);
+        for effect in decision.effects {
+            said.push(show::effect(&effect));
+            assert_eq!(EffectKey::read(&effect.key.to_string()), Some(effect.key), "a key can be read back");
+            match effect.key {
+                EffectKey::Write { .. } => self.last_write = Some(effect.key),
+                EffectKey::Job { action, .. } => {
+                    assert_ne!(action, Action::WriteArtifact);
+                    self.open.push(effect);
+                }
+            }
+        }
+        assert!(self.open.len() < 2, "hooks run one after another");
+        if said.is_empty() {
+            said.push("nothing".to_owned());
+        }
+        said
+    }
+}

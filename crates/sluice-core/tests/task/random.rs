@@ -1,0 +1,148 @@
+//! Random inputs: nothing panics, decisions repeat, and no event leads out of the invariants.
+
+use proptest::prelude::*;
+
+use sluice_core::lifecycle::Lifecycle;
+use sluice_core::machine::Moment;
+use sluice_core::name::StateName;
+use sluice_core::task::input::{Found, Outcome, Room, Update};
+use sluice_core::task::session::{Change, Exit, SessionId};
+use sluice_core::task::state::{About, Phase, Tree, WorkspaceName};
+use sluice_core::task::{Asker, Create, Effect, EffectKey, Event, Evidence, Input, TaskState, create, decide};
+
+use super::play::lifecycle;
+
+/// An input before it is known which states, sessions and effects there are.
+#[derive(Clone, Debug)]
+struct Throw {
+    kind: u8,
+    who: u8,
+    which: u8,
+    body: u8,
+    flag: bool,
+}
+
+fn throws() -> impl Strategy<Value = (u8, bool, Vec<Throw>)> {
+    let throw = (0u8..16, 0u8..8, any::<u8>(), 0u8..6, any::<bool>())
+        .prop_map(|(kind, who, which, body, flag)| Throw { kind, who, which, body, flag });
+    (0u8..4, any::<bool>(), prop::collection::vec(throw, 0..80))
+}
+
+fn evidence(throw: &Throw) -> Evidence {
+    let body = match throw.body {
+        0 => "",
+        1 => "## Plan\nAPPROACH: a\n",
+        2 => "## Handoff\nDONE: a\n",
+        3 => "## Handoff\nDONE: b\n\n## Review\nVerdict: FAIL\n",
+        4 => "## Handoff\nDONE: b\n\n## Review\nVerdict: PASS\n",
+        _ => "## Review\nVerdict: FAIL\nagain\n",
+    };
+    Evidence { body: body.to_owned(), tree: throw.flag.then(|| Tree(format!("t{}", throw.which % 3))) }
+}
+
+fn room(throw: &Throw) -> Room {
+    match throw.which % 3 {
+        0 => Room::Unasked,
+        1 => Room::Full,
+        _ => Room::Reserved(WorkspaceName("w".to_owned())),
+    }
+}
+
+fn outcome(throw: &Throw) -> Outcome {
+    match throw.body {
+        0 => Outcome::Failed("no".to_owned()),
+        1 => Outcome::Skipped("no".to_owned()),
+        2 => Outcome::Ok(Found::Workspace(WorkspaceName("w".to_owned()))),
+        _ => Outcome::Ok(Found::Nothing),
+    }
+}
+
+fn input(lifecycle: &Lifecycle, state: &TaskState, known: &[Effect], throw: &Throw) -> Input {
+    let session =
+        SessionId(u32::from(throw.which % 4).max(state.sessions_asked.saturating_sub(1)) + u32::from(throw.flag));
+    let by = match throw.who {
+        0..3 => Asker::Person,
+        3 => Asker::Engine,
+        4 => Asker::Stranger,
+        _ => Asker::Session(session),
+    };
+    let evidence = evidence(throw);
+    match throw.kind {
+        0 => Input::Spawn { by, evidence, room: room(throw) },
+        1..5 => {
+            let to = &lifecycle.states[usize::from(throw.which) % lifecycle.states.len()].name;
+            let to = if throw.which == 255 { StateName::new("nowhere") } else { to.clone() };
+            Input::Move { by, to, evidence, room: room(throw) }
+        }
+        5 if throw.which < 32 => Input::Cancel { by, evidence },
+        5 => Input::RequestChanges { by, message: "more".to_owned(), evidence },
+        6 => Input::Merge { by, force: throw.flag, evidence },
+        7 if throw.which < 64 => Input::Merged { by, push_failed: throw.flag.then(|| "no".to_owned()), evidence },
+        7 | 8 => Input::Respawn { by },
+        9 if throw.flag => Input::Update { by, update: Update::Summary("x".to_owned()) },
+        9 => Input::ClearAttention { by },
+        10 | 11 => Input::SessionExited { session, exit: Exit::Code(1), evidence },
+        12 => Input::SessionAdopted { session },
+        _ => {
+            let newest = known.iter().rev().find(|effect| matches!(effect.key, EffectKey::Job { .. }));
+            let any = known.get(usize::from(throw.which) % known.len().max(1));
+            let key = if throw.flag { any } else { newest.or(any) };
+            let key = key.map_or(EffectKey::Write { events: 0 }, |effect| effect.key);
+            Input::EffectDone { key, outcome: outcome(throw) }
+        }
+    }
+}
+
+/// Applies the events, each of which must leave the task sound: hooks settle in the order in which they were queued, a
+/// session is asked for only where none lives, and one input makes one move at most.
+fn apply(lifecycle: &Lifecycle, state: &mut TaskState, events: &[Event], settled: &mut Vec<(u32, u32)>) {
+    for event in events {
+        match event {
+            Event::HookSettled { turn, step, .. } => {
+                assert!(settled.last().is_none_or(|last| *last < (*turn, *step)), "hooks settle in order: {settled:?}");
+                settled.push((*turn, *step));
+            }
+            Event::Session { place, change: Change::Asked(agent), .. } => {
+                assert!(!state.session(*place).is_living(), "{place:?} is taken");
+                assert_eq!(agent.id.0, state.sessions_asked + 1, "sessions are counted");
+            }
+            _ => {}
+        }
+        state.apply(lifecycle, event);
+    }
+    let moves = events.iter().filter(|event| matches!(event, Event::Moved(_))).count();
+    assert!(moves <= 1, "one input, one move");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 600, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn random_inputs_never_break_a_task((which, spawn, throws) in throws()) {
+        let lifecycle = lifecycle(["default", "minimal", "persistent", "hooks"][usize::from(which)]);
+        let about = About { summary: if spawn { "x".to_owned() } else { String::new() }, ..About::default() };
+        let room = Room::Reserved(WorkspaceName("w".to_owned()));
+        let wanted = Create { status: None, about, spawn, evidence: Evidence::default(), room };
+        let first = create(&lifecycle, &wanted, Moment(0)).unwrap();
+        let mut known = first.effects.clone();
+        let mut history = first.events.clone();
+        let mut settled = Vec::new();
+        let mut state = TaskState::fold(&lifecycle, &history).unwrap();
+        for (now, throw) in (1i64..).zip(&throws) {
+            let input = input(&lifecycle, &state, &known, throw);
+            let answer = decide(&lifecycle, &state, &input, Moment(now));
+            prop_assert_eq!(&answer, &decide(&lifecycle, &state, &input, Moment(now)));
+            let Ok(decision) = answer else { continue };
+            if state.phase(&lifecycle) == Phase::Finished {
+                prop_assert!(decision.events.is_empty() && decision.effects.is_empty());
+            }
+            let asked: Vec<EffectKey> = decision.effects.iter().map(|effect| effect.key).collect();
+            prop_assert!(asked.iter().all(|key| known.iter().all(|effect| effect.key != *key)), "keys are unique");
+            apply(&lifecycle, &mut state, &decision.events, &mut settled);
+            history.extend(decision.events);
+            known.extend(decision.effects);
+            prop_assert_eq!(state.check_invariants(&lifecycle), Ok(()));
+            prop_assert_eq!(TaskState::fold(&lifecycle, &history), Some(state.clone()));
+        }
+    }
+}

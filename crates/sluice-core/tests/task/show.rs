@@ -1,0 +1,133 @@
+//! Events, effects, refusals and states, one a line. What only keeps the books is left out.
+
+use sluice_core::lifecycle::{FieldValue, HarnessChoice, Lifecycle, Permissions};
+use sluice_core::machine::Refusal;
+use sluice_core::task::event::Settlement;
+use sluice_core::task::input::Asker;
+use sluice_core::task::session::{Change, Exit};
+use sluice_core::task::state::Workspace;
+use sluice_core::task::{Effect, Event, Instruction, TaskState};
+
+fn line(what: &str, rest: String) -> String {
+    format!("{what:<20} {rest}").trim_end().to_owned()
+}
+
+fn asker(by: Asker) -> String {
+    match by {
+        Asker::Person => "a person".to_owned(),
+        Asker::Engine => "the engine".to_owned(),
+        Asker::Session(id) => id.to_string(),
+        Asker::Stranger => "a stranger".to_owned(),
+    }
+}
+
+fn value(value: &FieldValue) -> String {
+    match value {
+        FieldValue::Number(number) => number.to_string(),
+        FieldValue::Text(text) => text.clone(),
+    }
+}
+
+fn exit(exit: Exit) -> String {
+    match exit {
+        Exit::Code(code) => format!("code {code}"),
+        Exit::Signal(signal) => format!("signal {signal}"),
+        Exit::Lost => "lost".to_owned(),
+    }
+}
+
+pub(crate) fn event(lifecycle: &Lifecycle, event: &Event) -> Option<String> {
+    let name = |state| lifecycle.state_name(state);
+    let rest = match event {
+        Event::Created(created) => format!("in {}, {:?}", name(created.status), created.about.summary),
+        Event::Moved(moved) => format!("{} → {}, by {}", name(moved.from), name(moved.to), asker(moved.by)),
+        Event::Respawning { by, .. } => format!("by {}", asker(*by)),
+        Event::Advanced { session, to } => format!("{session} left its artifact: to {}", name(*to)),
+        Event::Crashed { session, exit: how, count } => format!("{session}, {}: crash {count}", exit(*how)),
+        Event::Updated(update) => format!("{update:?}"),
+        Event::FieldSet { field, value: to } => format!("{field} = {}", value(to)),
+        Event::WorkspaceReserved(name) | Event::WorkspaceBound(name) => name.0.clone(),
+        Event::Session { session, change, .. } => match change {
+            Change::Asked(_) | Change::EndAsked => return None,
+            Change::NotStarted(reason) => format!("{session}: {reason}"),
+            Change::Exited(how) => format!("{session}, {}", exit(*how)),
+            Change::Started | Change::Ended | Change::NotEnded => session.to_string(),
+        },
+        Event::PullRequestOpened(url) => url.clone(),
+        Event::HookSettled { action, settlement, .. } => match settlement {
+            Settlement::Done => return None,
+            Settlement::Idle => action.to_string(),
+            Settlement::Skipped(reason) | Settlement::Failed(reason) => format!("{action}: {reason}"),
+        },
+        Event::HookAsked { .. } => return None,
+        Event::TurnSettled { turn } => format!("turn-{turn}"),
+        Event::NotWritten(reason) => format!("write_artifact: {reason}"),
+        Event::AttentionSet(attention) => attention.to_string(),
+        Event::Began { .. } | Event::Merged | Event::Cancelled | Event::WorkspaceReleased | Event::AttentionCleared => {
+            String::new()
+        }
+    };
+    Some(line(event.type_name(), rest))
+}
+
+pub(crate) fn effect(effect: &Effect) -> String {
+    let rest = match &effect.instruction {
+        Instruction::AcquireWorkspace { reserved } => {
+            reserved.as_ref().map_or("any".to_owned(), |reserved| reserved.0.clone())
+        }
+        Instruction::ReleaseWorkspace { workspace } => workspace.0.clone(),
+        Instruction::StartSession(start) => {
+            let harness = match start.harness {
+                HarnessChoice::Task => "task",
+                HarnessChoice::Review => "review",
+            };
+            let permissions = match start.permissions {
+                Permissions::Full => "full",
+                Permissions::Reduced => "reduced",
+            };
+            let prompt = start.prompt.lines().next().unwrap_or_default();
+            let (session, role, window) = (start.session, start.role.word(), &start.window);
+            format!("{session} {role} in {window}, harness {harness}, {permissions}, {prompt:?}")
+        }
+        Instruction::EndSession { sessions, whole } => {
+            let names: Vec<String> = sessions.iter().map(ToString::to_string).collect();
+            format!("{}{}", names.join(" "), if *whole { ", all of it" } else { "" })
+        }
+        Instruction::TypeToWorker { session, occasion, text } => {
+            format!("{session} {occasion:?}: {}…", text.chars().take(40).collect::<String>())
+        }
+        Instruction::SpawnNext | Instruction::PushBranch | Instruction::CreatePr | Instruction::DeleteRemoteBranch => {
+            String::new()
+        }
+        Instruction::Notify { message } => message.clone(),
+        Instruction::RunCommand { workspace, script, environment } => {
+            format!("in {}: {} with {environment:?}", workspace.0, script.trim_end())
+        }
+        Instruction::WriteArtifact { frontmatter, feedback } => {
+            let keys = ["status", "review_round", "crash_count", "workspace"];
+            let shown = keys.map(|key| frontmatter.get(key).map_or(String::new(), value)).join(", ");
+            format!("{shown}{}", feedback.as_ref().map_or(String::new(), |text| format!("; feedback: {text}")))
+        }
+    };
+    format!("→ {}", line(&effect.key.to_string(), rest))
+}
+
+pub(crate) fn refusal(refusal: &Refusal) -> String {
+    line("refused", refusal.to_string())
+}
+
+pub(crate) fn state(state: &TaskState) -> String {
+    let workspace = match &state.workspace {
+        Workspace::Unbound => "no workspace".to_owned(),
+        Workspace::Reserved(name) => format!("{} reserved", name.0),
+        Workspace::Bound(name) => name.0.clone(),
+    };
+    let attention = state.attention.as_ref().map_or(String::new(), |why| format!(", attention: {why}"));
+    format!(
+        "round {}, crashes {}, {workspace}, main {}, beside {}{attention}",
+        state.review_round,
+        state.crash_count,
+        state.main.word(),
+        state.beside.word()
+    )
+}

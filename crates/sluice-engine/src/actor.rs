@@ -1,0 +1,83 @@
+//! What the loop knows of a task or a run: something that takes what is said to it and answers with a change.
+//!
+//! The loop neither decides nor knows what the bytes mean; an actor does not know that there is a loop.
+
+use sluice_core::machine::{Moment, Refusal};
+use sluice_core::run;
+use sluice_store::{Effect, Event, Header, RowKey};
+
+/// What can be said to an actor.
+#[derive(Clone, Debug)]
+pub enum Said {
+    /// An input of the run machine.
+    Run(run::Input),
+    /// An effect has been performed.
+    Outcome {
+        /// Which.
+        effect: String,
+        /// With what result.
+        outcome: Outcome,
+    },
+    /// Whoever performed an effect went away without a word.
+    Lost {
+        /// Which.
+        effect: String,
+    },
+    /// A timer is due.
+    Timer(String),
+}
+
+/// The result of an effect.
+#[derive(Clone, Debug)]
+pub enum Outcome {
+    /// It is done, and there is nothing to tell.
+    Done,
+    /// It could not be done, for this reason.
+    Failed(String),
+    /// A step of a run has ended.
+    Run(run::Report),
+}
+
+/// What follows from what was said: stored as one, or not at all.
+#[derive(Clone, Debug)]
+pub struct Change {
+    /// What happened; never empty.
+    pub events: Vec<Event>,
+    /// Where the actor is now.
+    pub header: Header,
+    /// The parts of that which changed.
+    pub rows: Vec<(RowKey, Option<Vec<u8>>)>,
+    /// What is to be done.
+    pub effects: Vec<Effect>,
+    /// What needs no doing any more, or has been done.
+    pub settled: Vec<String>,
+    /// Timers to set or clear.
+    pub timers: Vec<(String, Option<i64>)>,
+}
+
+/// A task or a run.
+pub trait Actor: Send {
+    /// Takes what is said. `None`: nothing follows. A refusal changes nothing.
+    fn take(&mut self, said: Said, now: Moment) -> Result<Option<Change>, Refusal>;
+
+    /// Where it is, for a record that is not its own.
+    fn header(&self, now: Moment) -> Header;
+
+    /// Records of others were added to its stream.
+    fn noted(&mut self, events: u64);
+
+    /// Whether it has ended, and nothing of it is left to be done.
+    fn is_over(&self) -> bool;
+
+    /// Who may perform this effect: a role and a group. `None`: the engine's own hands.
+    fn wants(&self, effect: &Effect) -> Option<Wanted>;
+}
+
+/// Who may perform an effect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// What the worker must be; `any` is content with any.
+    pub role: String,
+    /// The group whose workers may do it.
+    pub group: String,
+}

@@ -1,0 +1,34 @@
+//! The stored forms of what the machines know: JSON with a version, in types of their own.
+//!
+//! The core's types may change with every release; what stands in a store may not. So each stored form is written out
+//! here and translated, and a golden sample of every version ever shipped is read by a test.
+
+pub mod data;
+pub mod run_effect;
+pub mod run_event;
+pub mod run_state;
+
+use std::fmt;
+
+/// What was read is not what was written by any version of this program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unreadable(pub String);
+
+impl fmt::Display for Unreadable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a stored record cannot be read: {}", self.0)
+    }
+}
+
+impl std::error::Error for Unreadable {}
+
+impl From<serde_json::Error> for Unreadable {
+    fn from(error: serde_json::Error) -> Self {
+        Unreadable(error.to_string())
+    }
+}
+
+/// The bytes of a stored form. Writing to memory cannot fail, and none of the forms has a map with odd keys.
+fn bytes(form: &impl serde::Serialize) -> Vec<u8> {
+    serde_json::to_vec(form).unwrap_or_default()
+}

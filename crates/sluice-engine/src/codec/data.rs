@@ -1,0 +1,222 @@
+//! Values, outcomes and what a run is given: the parts that events, states and effects share.
+
+use serde::{Deserialize, Serialize};
+use sluice_core::recipe::{Data, FailureKind, StepId};
+use sluice_core::run::{Failure, Given, Mode, Outcome, Question, QuestionKind, SkipReason};
+
+use super::Unreadable;
+
+/// A value as JSON.
+pub fn to_json(data: &Data) -> serde_json::Value {
+    use serde_json::Value;
+    match data {
+        Data::Null => Value::Null,
+        Data::Bool(value) => Value::Bool(*value),
+        Data::Number(number) => serde_json::from_str(number).unwrap_or_else(|_| Value::String(number.clone())),
+        Data::Text(text) => Value::String(text.clone()),
+        Data::List(items) => Value::Array(items.iter().map(to_json).collect()),
+        Data::Table(entries) => {
+            Value::Object(entries.iter().map(|(key, value)| (key.clone(), to_json(value))).collect())
+        }
+    }
+}
+
+/// JSON as a value.
+pub fn from_json(json: serde_json::Value) -> Data {
+    use serde_json::Value;
+    match json {
+        Value::Null => Data::Null,
+        Value::Bool(value) => Data::Bool(value),
+        Value::Number(number) => Data::Number(number.to_string()),
+        Value::String(text) => Data::Text(text),
+        Value::Array(items) => Data::List(items.into_iter().map(from_json).collect()),
+        Value::Object(entries) => {
+            Data::Table(entries.into_iter().map(|(key, value)| (key, from_json(value))).collect())
+        }
+    }
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct StoredOutcome {
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    summary: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    result: Option<String>,
+    #[serde(default, skip_serializing_if = "serde_json::Value::is_null")]
+    output: serde_json::Value,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    exit_code: Option<i32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    stderr: Option<String>,
+}
+
+impl From<&Outcome> for StoredOutcome {
+    fn from(it: &Outcome) -> Self {
+        StoredOutcome {
+            summary: it.summary.clone(),
+            result: it.result.clone(),
+            output: to_json(&it.output),
+            exit_code: it.exit_code,
+            stderr: it.stderr.clone(),
+        }
+    }
+}
+
+impl From<StoredOutcome> for Outcome {
+    fn from(it: StoredOutcome) -> Self {
+        Outcome {
+            summary: it.summary,
+            result: it.result,
+            output: from_json(it.output),
+            exit_code: it.exit_code,
+            stderr: it.stderr,
+        }
+    }
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "why", rename_all = "snake_case")]
+pub(super) enum StoredFailure {
+    Attempt { kind: String, error: String },
+    Upstream { step: u32 },
+    Undefined { name: String },
+    LoopExhausted,
+    Aborted,
+}
+
+impl From<&Failure> for StoredFailure {
+    fn from(it: &Failure) -> Self {
+        match it {
+            Failure::Attempt { kind, error } => {
+                StoredFailure::Attempt { kind: kind.word().into(), error: error.clone() }
+            }
+            Failure::Upstream(step) => StoredFailure::Upstream { step: step.0 },
+            Failure::Undefined(name) => StoredFailure::Undefined { name: name.clone() },
+            Failure::LoopExhausted => StoredFailure::LoopExhausted,
+            Failure::Aborted => StoredFailure::Aborted,
+        }
+    }
+}
+
+impl TryFrom<StoredFailure> for Failure {
+    type Error = Unreadable;
+
+    fn try_from(it: StoredFailure) -> Result<Self, Unreadable> {
+        Ok(match it {
+            StoredFailure::Attempt { kind, error } => Failure::Attempt { kind: failure_kind(&kind)?, error },
+            StoredFailure::Upstream { step } => Failure::Upstream(StepId(step)),
+            StoredFailure::Undefined { name } => Failure::Undefined(name),
+            StoredFailure::LoopExhausted => Failure::LoopExhausted,
+            StoredFailure::Aborted => Failure::Aborted,
+        })
+    }
+}
+
+fn failure_kind(word: &str) -> Result<FailureKind, Unreadable> {
+    let found = FailureKind::ALL.into_iter().find(|kind| kind.word() == word);
+    found.ok_or_else(|| Unreadable(format!("no failure is called `{word}`")))
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct StoredQuestion {
+    id: u32,
+    kind: StoredQuestionKind,
+    reason: String,
+}
+
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum StoredQuestionKind {
+    Gate,
+    MaxIterations,
+    PartialFailure,
+    LoopExhausted,
+}
+
+impl From<&Question> for StoredQuestion {
+    fn from(it: &Question) -> Self {
+        let kind = match it.kind {
+            QuestionKind::Gate => StoredQuestionKind::Gate,
+            QuestionKind::MaxIterations => StoredQuestionKind::MaxIterations,
+            QuestionKind::PartialFailure => StoredQuestionKind::PartialFailure,
+            QuestionKind::LoopExhausted => StoredQuestionKind::LoopExhausted,
+        };
+        StoredQuestion { id: it.id, kind, reason: it.reason.clone() }
+    }
+}
+
+impl From<StoredQuestion> for Question {
+    fn from(it: StoredQuestion) -> Self {
+        let kind = match it.kind {
+            StoredQuestionKind::Gate => QuestionKind::Gate,
+            StoredQuestionKind::MaxIterations => QuestionKind::MaxIterations,
+            StoredQuestionKind::PartialFailure => QuestionKind::PartialFailure,
+            StoredQuestionKind::LoopExhausted => QuestionKind::LoopExhausted,
+        };
+        Question { id: it.id, kind, reason: it.reason }
+    }
+}
+
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum StoredSkip {
+    Condition,
+    Join,
+    Person,
+}
+
+impl From<SkipReason> for StoredSkip {
+    fn from(it: SkipReason) -> Self {
+        match it {
+            SkipReason::Condition => StoredSkip::Condition,
+            SkipReason::Join => StoredSkip::Join,
+            SkipReason::Person => StoredSkip::Person,
+        }
+    }
+}
+
+impl From<StoredSkip> for SkipReason {
+    fn from(it: StoredSkip) -> Self {
+        match it {
+            StoredSkip::Condition => SkipReason::Condition,
+            StoredSkip::Join => SkipReason::Join,
+            StoredSkip::Person => SkipReason::Person,
+        }
+    }
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct StoredGiven {
+    id: String,
+    by_hand: bool,
+    inputs: serde_json::Map<String, serde_json::Value>,
+    prompt: String,
+    workspace: String,
+    work_order: String,
+}
+
+impl From<&Given> for StoredGiven {
+    fn from(it: &Given) -> Self {
+        StoredGiven {
+            id: it.id.clone(),
+            by_hand: it.mode == Mode::ByHand,
+            inputs: it.inputs.iter().map(|(key, value)| (key.clone(), to_json(value))).collect(),
+            prompt: it.prompt.clone(),
+            workspace: it.workspace.clone(),
+            work_order: it.work_order.clone(),
+        }
+    }
+}
+
+impl From<StoredGiven> for Given {
+    fn from(it: StoredGiven) -> Self {
+        Given {
+            id: it.id,
+            mode: if it.by_hand { Mode::ByHand } else { Mode::Engine },
+            inputs: it.inputs.into_iter().map(|(key, value)| (key, from_json(value))).collect(),
+            prompt: it.prompt,
+            workspace: it.workspace,
+            work_order: it.work_order,
+        }
+    }
+}

@@ -1,0 +1,302 @@
+//! The stored form of where a run is: a small header, what it was given, a row for each step and for each item.
+//! Version 1.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use sluice_core::machine::Moment;
+use sluice_core::recipe::StepId;
+use sluice_core::run::state::{ItemState, ItemStatus, Progress, Turn};
+use sluice_core::run::{Given, Plan, RunState, StepState, StepStatus};
+use sluice_store::RowKey;
+
+use super::data::{StoredFailure, StoredGiven, StoredOutcome, StoredQuestion, StoredSkip, from_json, to_json};
+use super::run_event::StoredEnd;
+use super::{Unreadable, bytes};
+
+/// The row that holds what the run was given.
+pub const GIVEN: RowKey = RowKey(0, 0);
+
+/// The row of a step.
+pub fn step_key(step: StepId) -> RowKey {
+    RowKey(step.0 + 1, 0)
+}
+
+/// The row of an item.
+pub fn item_key(step: StepId, item: u32) -> RowKey {
+    RowKey(step.0 + 1, item + 1)
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct StoredHeader {
+    version: u16,
+    /// The digest of the definition.
+    definition: String,
+    started: i64,
+    questions: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    end: Option<StoredEnd>,
+}
+
+/// The bytes of the header.
+pub fn write_header(state: &RunState, definition: &str) -> Vec<u8> {
+    bytes(&StoredHeader {
+        version: 1,
+        definition: definition.to_owned(),
+        started: state.started.0,
+        questions: state.questions,
+        end: state.end.as_ref().map(Into::into),
+    })
+}
+
+/// The digest of the definition that a header names.
+pub fn definition_of(header: &[u8]) -> Result<String, Unreadable> {
+    Ok(serde_json::from_slice::<StoredHeader>(header)?.definition)
+}
+
+/// The bytes of what the run was given.
+pub fn write_given(given: &Given) -> Vec<u8> {
+    bytes(&StoredGiven::from(given))
+}
+
+/// The run that a header and rows say.
+pub fn read(plan: &Plan, header: &[u8], rows: &[(RowKey, Vec<u8>)]) -> Result<RunState, Unreadable> {
+    let header: StoredHeader = serde_json::from_slice(header)?;
+    let mut given: Option<Given> = None;
+    let mut steps = vec![StepState::default(); plan.recipe.steps.len()];
+    let mut items = BTreeMap::new();
+    for (RowKey(major, minor), row) in rows {
+        match (major.checked_sub(1), minor.checked_sub(1)) {
+            (None, _) => given = Some(serde_json::from_slice::<StoredGiven>(row)?.into()),
+            (Some(step), None) => {
+                let state = serde_json::from_slice::<StoredStep>(row)?.try_into()?;
+                let place =
+                    steps.get_mut(step as usize).ok_or_else(|| Unreadable(format!("there is no step {step}")))?;
+                *place = state;
+            }
+            (Some(step), Some(item)) => {
+                items.insert((StepId(step), item), serde_json::from_slice::<StoredItem>(row)?.into());
+            }
+        }
+    }
+    let given = given.ok_or_else(|| Unreadable("a run without what it was given".into()))?;
+    let end = header.end.map(Into::into);
+    Ok(RunState::restore(plan, given, Moment(header.started), end, steps, items, header.questions))
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct StoredStep {
+    status: StoredStatus,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    round: u32,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    attempts: u32,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    failures: u32,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    losses: u32,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    turns: u32,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    granted: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    latest: Option<StoredOutcome>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    guidance: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    began: Option<i64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    ended: Option<i64>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over like this")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "is", rename_all = "snake_case")]
+enum StoredStatus {
+    Waiting,
+    Ready,
+    Running { progress: StoredProgress },
+    Stopping { progress: StoredProgress, failure: StoredFailure },
+    Retrying { failure: StoredFailure, until: i64, progress: Option<StoredProgress> },
+    Held { question: StoredQuestion, progress: Option<StoredProgress> },
+    Completed,
+    Failed { failure: StoredFailure },
+    Skipped { reason: StoredSkip },
+    Cancelled,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "by", rename_all = "snake_case")]
+enum StoredProgress {
+    Single,
+    Turns { turn: u32, limit: u32, said: Vec<StoredTurn> },
+    Items { total: u32, next: u32, running: u32, failed: u32 },
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct StoredTurn {
+    work: StoredOutcome,
+    verdict: Option<StoredOutcome>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct StoredItem {
+    value: serde_json::Value,
+    status: StoredItemStatus,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "is", rename_all = "snake_case")]
+enum StoredItemStatus {
+    Waiting,
+    Running,
+    Completed { outcome: StoredOutcome },
+    Failed { error: String },
+}
+
+/// The bytes of a step.
+pub fn write_step(state: &StepState) -> Vec<u8> {
+    bytes(&StoredStep {
+        status: (&state.status).into(),
+        round: state.round,
+        attempts: state.attempts,
+        failures: state.failures,
+        losses: state.losses,
+        turns: state.turns,
+        granted: state.granted,
+        latest: state.latest.as_ref().map(Into::into),
+        guidance: state.guidance.clone(),
+        began: state.began.map(|at| at.0),
+        ended: state.ended.map(|at| at.0),
+    })
+}
+
+impl TryFrom<StoredStep> for StepState {
+    type Error = Unreadable;
+
+    fn try_from(it: StoredStep) -> Result<Self, Unreadable> {
+        Ok(StepState {
+            status: it.status.try_into()?,
+            round: it.round,
+            attempts: it.attempts,
+            failures: it.failures,
+            losses: it.losses,
+            turns: it.turns,
+            granted: it.granted,
+            latest: it.latest.map(Into::into),
+            guidance: it.guidance,
+            began: it.began.map(Moment),
+            ended: it.ended.map(Moment),
+        })
+    }
+}
+
+impl From<&StepStatus> for StoredStatus {
+    fn from(it: &StepStatus) -> Self {
+        match it {
+            StepStatus::Waiting => StoredStatus::Waiting,
+            StepStatus::Ready => StoredStatus::Ready,
+            StepStatus::Running(progress) => StoredStatus::Running { progress: progress.into() },
+            StepStatus::Stopping(progress, failure) => {
+                StoredStatus::Stopping { progress: progress.into(), failure: failure.into() }
+            }
+            StepStatus::Retrying { failure, until, progress } => StoredStatus::Retrying {
+                failure: failure.into(),
+                until: until.0,
+                progress: progress.as_ref().map(Into::into),
+            },
+            StepStatus::Held { question, progress } => {
+                StoredStatus::Held { question: question.into(), progress: progress.as_ref().map(Into::into) }
+            }
+            StepStatus::Completed => StoredStatus::Completed,
+            StepStatus::Failed(failure) => StoredStatus::Failed { failure: failure.into() },
+            StepStatus::Skipped(reason) => StoredStatus::Skipped { reason: (*reason).into() },
+            StepStatus::Cancelled => StoredStatus::Cancelled,
+        }
+    }
+}
+
+impl TryFrom<StoredStatus> for StepStatus {
+    type Error = Unreadable;
+
+    fn try_from(it: StoredStatus) -> Result<Self, Unreadable> {
+        Ok(match it {
+            StoredStatus::Waiting => StepStatus::Waiting,
+            StoredStatus::Ready => StepStatus::Ready,
+            StoredStatus::Running { progress } => StepStatus::Running(progress.into()),
+            StoredStatus::Stopping { progress, failure } => StepStatus::Stopping(progress.into(), failure.try_into()?),
+            StoredStatus::Retrying { failure, until, progress } => StepStatus::Retrying {
+                failure: failure.try_into()?,
+                until: Moment(until),
+                progress: progress.map(Into::into),
+            },
+            StoredStatus::Held { question, progress } => {
+                StepStatus::Held { question: question.into(), progress: progress.map(Into::into) }
+            }
+            StoredStatus::Completed => StepStatus::Completed,
+            StoredStatus::Failed { failure } => StepStatus::Failed(failure.try_into()?),
+            StoredStatus::Skipped { reason } => StepStatus::Skipped(reason.into()),
+            StoredStatus::Cancelled => StepStatus::Cancelled,
+        })
+    }
+}
+
+impl From<&Progress> for StoredProgress {
+    fn from(it: &Progress) -> Self {
+        match it {
+            Progress::Single => StoredProgress::Single,
+            Progress::Turns { turn, limit, said } => {
+                let stored = |turn: &Turn| StoredTurn {
+                    work: (&turn.work).into(),
+                    verdict: turn.verdict.as_ref().map(Into::into),
+                };
+                StoredProgress::Turns { turn: *turn, limit: *limit, said: said.iter().map(stored).collect() }
+            }
+            Progress::Items { total, next, running, failed } => {
+                StoredProgress::Items { total: *total, next: *next, running: *running, failed: *failed }
+            }
+        }
+    }
+}
+
+impl From<StoredProgress> for Progress {
+    fn from(it: StoredProgress) -> Self {
+        match it {
+            StoredProgress::Single => Progress::Single,
+            StoredProgress::Turns { turn, limit, said } => {
+                let read = |turn: StoredTurn| Turn { work: turn.work.into(), verdict: turn.verdict.map(Into::into) };
+                Progress::Turns { turn, limit, said: said.into_iter().map(read).collect() }
+            }
+            StoredProgress::Items { total, next, running, failed } => Progress::Items { total, next, running, failed },
+        }
+    }
+}
+
+/// The bytes of an item.
+pub fn write_item(state: &ItemState) -> Vec<u8> {
+    bytes(&StoredItem {
+        value: to_json(&state.value),
+        status: match &state.status {
+            ItemStatus::Waiting => StoredItemStatus::Waiting,
+            ItemStatus::Running => StoredItemStatus::Running,
+            ItemStatus::Completed(outcome) => StoredItemStatus::Completed { outcome: outcome.into() },
+            ItemStatus::Failed(error) => StoredItemStatus::Failed { error: error.clone() },
+        },
+    })
+}
+
+impl From<StoredItem> for ItemState {
+    fn from(it: StoredItem) -> Self {
+        let status = match it.status {
+            StoredItemStatus::Waiting => ItemStatus::Waiting,
+            StoredItemStatus::Running => ItemStatus::Running,
+            StoredItemStatus::Completed { outcome } => ItemStatus::Completed(outcome.into()),
+            StoredItemStatus::Failed { error } => ItemStatus::Failed(error),
+        };
+        ItemState { value: from_json(it.value), status }
+    }
+}

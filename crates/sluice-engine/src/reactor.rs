@@ -1,0 +1,501 @@
+//! The loop as a machine: messages in, actions out, nothing else.
+//!
+//! It holds the tasks and runs that are going on, gathers what they decide into batches, and lets nobody hear of a
+//! decision before it is durable: replies and effects are released when the store has answered. It has no clock, no
+//! thread and no channel; whoever drives it brings those ([`crate::host`]), or simulates them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use sluice_core::machine::{Moment, Refusal};
+use sluice_store::{Append, Conflict, Effect, Event, Lease, OpenEffect, StreamId};
+
+use crate::actor::{Actor, Change, Outcome, Said};
+use crate::workers::{Job, Offer, WorkerId, Workers};
+
+/// Whoever asked and waits for an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Token(pub u64);
+
+/// What the reactor is told.
+pub enum Message {
+    /// Something new begins.
+    Create {
+        /// Who asked.
+        token: Option<Token>,
+        /// Its stream.
+        stream: StreamId,
+        /// What it is.
+        actor: Box<dyn Actor>,
+        /// How it begins.
+        change: Change,
+        /// Its definition, by digest.
+        blobs: Vec<(sluice_store::Digest, Vec<u8>)>,
+    },
+    /// Something is said to a task or run.
+    Say {
+        /// Who said it.
+        token: Option<Token>,
+        /// To whom.
+        stream: StreamId,
+        /// What.
+        said: Said,
+    },
+    /// A stream that was asked for, or found at the start.
+    Loaded {
+        /// Which.
+        stream: StreamId,
+        /// What was there.
+        found: Option<Found>,
+    },
+    /// The store has answered the last batch.
+    Committed(Vec<Result<u64, Conflict>>),
+    /// An effect that was handed out has ended.
+    Ended {
+        /// Whose.
+        stream: StreamId,
+        /// Which.
+        effect: String,
+        /// Which handing-out of it.
+        dispatch: u64,
+        /// How.
+        outcome: Outcome,
+    },
+    /// A worker offers itself.
+    Joined(Offer),
+    /// A worker is still there.
+    Heard(WorkerId),
+    /// A worker says goodbye; what it holds is given to another.
+    Left(WorkerId),
+}
+
+/// A stream as it was found in the store.
+pub struct Found {
+    /// What it is.
+    pub actor: Box<dyn Actor>,
+    /// How many events it has.
+    pub version: u64,
+    /// What is to be done.
+    pub effects: Vec<OpenEffect>,
+    /// When it wants to be woken.
+    pub timers: Vec<(String, i64)>,
+}
+
+/// What the reactor wants.
+#[derive(Debug)]
+pub enum Action {
+    /// Store this batch, and answer with [`Message::Committed`]. There is never more than one on its way.
+    Commit(Vec<Append>),
+    /// Load a stream, and answer with [`Message::Loaded`].
+    Load(StreamId),
+    /// Perform an effect, and answer with [`Message::Ended`].
+    Perform(Assignment),
+    /// Answer somebody.
+    Reply(Token, Answer),
+}
+
+/// An effect that is handed out.
+#[derive(Clone, Debug)]
+pub struct Assignment {
+    /// Whose.
+    pub stream: StreamId,
+    /// What.
+    pub effect: Effect,
+    /// Which handing-out of it: an answer to an older one is refused.
+    pub dispatch: u64,
+    /// To whom; `None` are the engine's own hands.
+    pub worker: Option<WorkerId>,
+}
+
+/// The answer to somebody who asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// It is done and durable.
+    Done,
+    /// It is refused.
+    Refused(Refusal),
+    /// There is no such task or run.
+    NotFound,
+    /// Somebody else changed it at the same time.
+    Conflict,
+}
+
+/// What is let go when a batch is durable.
+enum Release {
+    Reply(Token),
+    Effects(StreamId, Vec<Effect>),
+    Leased(Box<Assignment>),
+    Over(StreamId),
+}
+
+struct Slot {
+    actor: Box<dyn Actor>,
+    version: u64,
+    /// What has been handed out: which handing-out, to whom, until when.
+    handed: BTreeMap<String, Handed>,
+    timers: BTreeMap<String, i64>,
+}
+
+struct Handed {
+    dispatch: u64,
+    worker: Option<WorkerId>,
+    until: Option<i64>,
+    effect: Effect,
+}
+
+/// The loop.
+#[derive(Default)]
+pub struct Reactor {
+    slots: BTreeMap<StreamId, Slot>,
+    /// What was said to streams that are being loaded.
+    waiting: BTreeMap<StreamId, Vec<(Option<Token>, Said)>>,
+    gathered: Vec<(Append, Vec<Release>)>,
+    in_flight: Option<Vec<(StreamId, Vec<Release>)>>,
+    /// When to wake whom: timers of streams, and leases (whose key is the effect's id behind a slash).
+    alarms: BTreeSet<(i64, StreamId, String)>,
+    workers: Workers,
+    dispatches: u64,
+    out: Vec<Action>,
+}
+
+impl Reactor {
+    /// An empty loop of the owner with this epoch. Handings-out are numbered within it, so that an answer to one of an
+    /// earlier owner can never be taken for an answer to one of this.
+    pub fn new(epoch: u64) -> Self {
+        Reactor { dispatches: epoch << 32, ..Self::default() }
+    }
+
+    /// Takes a message at this moment.
+    pub fn receive(&mut self, message: Message, now: Moment) {
+        match message {
+            Message::Create { token, stream, actor, change, blobs } => {
+                let slot = Slot { actor, version: 0, handed: BTreeMap::new(), timers: BTreeMap::new() };
+                self.slots.insert(stream.clone(), slot);
+                self.gather(&stream, change, token, blobs);
+            }
+            Message::Say { token, stream, said } => self.say(token, stream, said, now),
+            Message::Loaded { stream, found } => self.loaded(stream, found, now),
+            Message::Committed(results) => self.committed(results, now),
+            Message::Ended { stream, effect, dispatch, outcome } => self.ended(&stream, effect, dispatch, outcome, now),
+            Message::Joined(offer) => self.workers.join(offer),
+            Message::Heard(worker) => self.renew(&worker, now),
+            Message::Left(worker) => self.left(&worker, now),
+        }
+    }
+
+    /// The actions that follow from what was received. Called when no more messages wait, so that what they lead to
+    /// is stored together.
+    pub fn act(&mut self, now: Moment) -> Vec<Action> {
+        self.hand_out(now);
+        if self.in_flight.is_none() && !self.gathered.is_empty() {
+            let (appends, releases): (Vec<Append>, Vec<_>) = std::mem::take(&mut self.gathered).into_iter().unzip();
+            let streams = appends.iter().map(|append| append.stream.clone());
+            self.in_flight = Some(streams.zip(releases).collect());
+            self.out.push(Action::Commit(appends));
+        }
+        std::mem::take(&mut self.out)
+    }
+
+    /// When it must be woken, if nothing comes before.
+    pub fn next_alarm(&self) -> Option<Moment> {
+        self.alarms.first().map(|(at, _, _)| Moment(*at))
+    }
+
+    /// Wakes whom it is time for.
+    pub fn wake(&mut self, now: Moment) {
+        while let Some((at, stream, key)) = self.alarms.first().cloned().filter(|(at, _, _)| *at <= now.0) {
+            self.alarms.remove(&(at, stream.clone(), key.clone()));
+            match key.strip_prefix('/') {
+                Some(effect) => self.lose(&stream, effect, now),
+                None => {
+                    if let Some(slot) = self.slots.get_mut(&stream) {
+                        slot.timers.remove(&key);
+                    }
+                    self.say(None, stream, Said::Timer(key), now);
+                }
+            }
+        }
+    }
+
+    /// Whether nothing is on its way to the store.
+    pub fn is_settled(&self) -> bool {
+        self.in_flight.is_none() && self.gathered.is_empty()
+    }
+
+    /// How many tasks and runs are held in memory.
+    pub fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Whether none is.
+    pub fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+
+    fn say(&mut self, token: Option<Token>, stream: StreamId, said: Said, now: Moment) {
+        let Some(slot) = self.slots.get_mut(&stream) else {
+            let waiting = self.waiting.entry(stream.clone()).or_default();
+            if waiting.is_empty() {
+                self.out.push(Action::Load(stream));
+            }
+            return waiting.push((token, said));
+        };
+        match slot.actor.take(said, now) {
+            Ok(Some(change)) => self.gather(&stream, change, token, Vec::new()),
+            Ok(None) => self.out.extend(token.map(|token| Action::Reply(token, Answer::Done))),
+            Err(refusal) => self.out.extend(token.map(|token| Action::Reply(token, Answer::Refused(refusal)))),
+        }
+    }
+
+    /// Puts a change into the next batch.
+    fn gather(
+        &mut self,
+        stream: &StreamId,
+        change: Change,
+        token: Option<Token>,
+        blobs: Vec<(sluice_store::Digest, Vec<u8>)>,
+    ) {
+        let Some(slot) = self.slots.get_mut(stream) else { return };
+        let expected = slot.version;
+        slot.version += change.events.len() as u64;
+        for (key, due) in &change.timers {
+            if let Some(old) = slot.timers.remove(key) {
+                self.alarms.remove(&(old, stream.clone(), key.clone()));
+            }
+            if let Some(due) = due {
+                slot.timers.insert(key.clone(), *due);
+                self.alarms.insert((*due, stream.clone(), key.clone()));
+            }
+        }
+        for id in &change.settled {
+            if let Some(handed) = slot.handed.remove(id) {
+                release_hold(&mut self.workers, &mut self.alarms, stream, id, &handed);
+            }
+            self.workers.forget(stream, id);
+        }
+        let mut releases: Vec<Release> = token.map(Release::Reply).into_iter().collect();
+        if !change.effects.is_empty() {
+            releases.push(Release::Effects(stream.clone(), change.effects.clone()));
+        }
+        if slot.actor.is_over() {
+            releases.push(Release::Over(stream.clone()));
+        }
+        let mut append = Append::new(stream.clone(), expected, change.events, change.header);
+        append.rows = change.rows;
+        append.effects = change.effects;
+        append.settled = change.settled;
+        append.timers = change.timers;
+        append.blobs = blobs;
+        self.gathered.push((append, releases));
+    }
+
+    fn committed(&mut self, results: Vec<Result<u64, Conflict>>, now: Moment) {
+        let Some(in_flight) = self.in_flight.take() else { return };
+        for ((stream, releases), result) in in_flight.into_iter().zip(results) {
+            match result {
+                Ok(_) => releases.into_iter().for_each(|release| self.release(release, now)),
+                Err(_) => self.conflicted(&stream, releases),
+            }
+        }
+    }
+
+    fn release(&mut self, release: Release, now: Moment) {
+        match release {
+            Release::Reply(token) => self.out.push(Action::Reply(token, Answer::Done)),
+            Release::Effects(stream, effects) => {
+                effects.into_iter().for_each(|effect| self.offer(&stream, effect, now))
+            }
+            Release::Leased(assignment) => self.out.push(Action::Perform(*assignment)),
+            Release::Over(stream) => {
+                if self.slots.get(&stream).is_some_and(|slot| slot.actor.is_over()) {
+                    self.drop_slot(&stream);
+                }
+            }
+        }
+    }
+
+    /// The store knows better: what is in memory is dropped, and loaded again when somebody asks.
+    fn conflicted(&mut self, stream: &StreamId, releases: Vec<Release>) {
+        for release in releases {
+            if let Release::Reply(token) = release {
+                self.out.push(Action::Reply(token, Answer::Conflict));
+            }
+        }
+        self.gathered.retain(|(append, _)| append.stream != *stream);
+        self.drop_slot(stream);
+        self.waiting.entry(stream.clone()).or_default();
+        self.out.push(Action::Load(stream.clone()));
+    }
+
+    fn drop_slot(&mut self, stream: &StreamId) {
+        let Some(slot) = self.slots.remove(stream) else { return };
+        for (key, due) in slot.timers {
+            self.alarms.remove(&(due, stream.clone(), key));
+        }
+        for (id, handed) in &slot.handed {
+            release_hold(&mut self.workers, &mut self.alarms, stream, id, handed);
+        }
+    }
+
+    fn loaded(&mut self, stream: StreamId, found: Option<Found>, now: Moment) {
+        let said = self.waiting.remove(&stream).unwrap_or_default();
+        match found {
+            None => {
+                let tokens = said.into_iter().filter_map(|(token, _)| token);
+                self.out.extend(tokens.map(|token| Action::Reply(token, Answer::NotFound)));
+            }
+            Some(found) => {
+                if !self.slots.contains_key(&stream) {
+                    self.adopt(&stream, found, now);
+                }
+                said.into_iter().for_each(|(token, said)| self.say(token, stream.clone(), said, now));
+            }
+        }
+    }
+
+    /// Takes up a stream where the store says it is.
+    fn adopt(&mut self, stream: &StreamId, found: Found, now: Moment) {
+        let timers: BTreeMap<String, i64> = found.timers.into_iter().collect();
+        self.alarms.extend(timers.iter().map(|(key, due)| (*due, stream.clone(), key.clone())));
+        let slot = Slot { actor: found.actor, version: found.version, handed: BTreeMap::new(), timers };
+        self.slots.insert(stream.clone(), slot);
+        for OpenEffect { effect, lease } in found.effects {
+            match lease {
+                // The worker may still be at it: it keeps the work for as long as a lease lasts from now on.
+                Some(lease) => self.still_held(stream, effect, lease, now),
+                None => self.offer(stream, effect, now),
+            }
+        }
+    }
+
+    fn still_held(&mut self, stream: &StreamId, effect: Effect, lease: Lease, now: Moment) {
+        let worker = WorkerId(lease.holder);
+        let until = lease.until.max(now.0);
+        self.dispatches += 1;
+        self.workers.hold(&worker);
+        self.alarms.insert((until, stream.clone(), format!("/{}", effect.id)));
+        if let Some(slot) = self.slots.get_mut(stream) {
+            let handed =
+                Handed { dispatch: self.dispatches, worker: Some(worker), until: Some(until), effect: effect.clone() };
+            slot.handed.insert(effect.id, handed);
+        }
+    }
+
+    /// An effect is to be performed: by a worker, or by the engine's own hands.
+    fn offer(&mut self, stream: &StreamId, effect: Effect, _now: Moment) {
+        let Some(slot) = self.slots.get_mut(stream) else { return };
+        match slot.actor.wants(&effect) {
+            Some(wanted) => self.workers.wait(Job { stream: stream.clone(), effect, wanted }),
+            None => {
+                self.dispatches += 1;
+                let dispatch = self.dispatches;
+                let handed = Handed { dispatch, worker: None, until: None, effect: effect.clone() };
+                slot.handed.insert(effect.id.clone(), handed);
+                self.out.push(Action::Perform(Assignment { stream: stream.clone(), effect, dispatch, worker: None }));
+            }
+        }
+    }
+
+    fn hand_out(&mut self, now: Moment) {
+        for (worker, job) in self.workers.hand_out() {
+            let Some(slot) = self.slots.get_mut(&job.stream) else {
+                self.workers.free(&worker);
+                continue;
+            };
+            self.dispatches += 1;
+            let dispatch = self.dispatches;
+            let until = self.workers.lease_of(&worker).map(|lease| now.0.saturating_add(lease));
+            let handed = Handed { dispatch, worker: Some(worker.clone()), until, effect: job.effect.clone() };
+            slot.handed.insert(job.effect.id.clone(), handed);
+            let (stream, id) = (job.stream.clone(), job.effect.id.clone());
+            let assignment =
+                Assignment { stream: job.stream, effect: job.effect, dispatch, worker: Some(worker.clone()) };
+            match until {
+                None => self.out.push(Action::Perform(assignment)),
+                Some(until) => {
+                    self.alarms.insert((until, stream.clone(), format!("/{id}")));
+                    self.store_lease(&stream, id, Lease { holder: worker.0, until }, assignment, now);
+                }
+            }
+        }
+    }
+
+    /// A lease is stored before the worker hears of it.
+    fn store_lease(&mut self, stream: &StreamId, id: String, lease: Lease, assignment: Assignment, now: Moment) {
+        let Some(slot) = self.slots.get_mut(stream) else { return };
+        let header = slot.actor.header(now);
+        let data = serde_json::json!({ "effect": id, "worker": lease.holder, "until": lease.until });
+        let event = Event {
+            kind: "effect.leased".into(),
+            version: 1,
+            time: now.0,
+            actor: "engine".into(),
+            correlation: stream.to_string(),
+            caused_by: None,
+            data: data.to_string().into_bytes(),
+        };
+        let mut append = Append::new(stream.clone(), slot.version, vec![event], header);
+        append.leases = vec![(id, Some(lease))];
+        slot.version += 1;
+        slot.actor.noted(1);
+        self.gathered.push((append, vec![Release::Leased(Box::new(assignment))]));
+    }
+
+    fn ended(&mut self, stream: &StreamId, effect: String, dispatch: u64, outcome: Outcome, now: Moment) {
+        let current = self.slots.get(stream).and_then(|slot| slot.handed.get(&effect));
+        // An answer to a handing-out that was given up comes too late.
+        if current.is_some_and(|handed| handed.dispatch == dispatch) {
+            self.say(None, stream.clone(), Said::Outcome { effect, outcome }, now);
+        }
+    }
+
+    fn renew(&mut self, worker: &WorkerId, now: Moment) {
+        let Some(lease) = self.workers.lease_of(worker) else { return };
+        for (stream, slot) in &mut self.slots {
+            for (id, handed) in &mut slot.handed {
+                if let (Some(until), true) = (handed.until, handed.worker.as_ref() == Some(worker)) {
+                    self.alarms.remove(&(until, stream.clone(), format!("/{id}")));
+                    let later = now.0.saturating_add(lease);
+                    handed.until = Some(later);
+                    self.alarms.insert((later, stream.clone(), format!("/{id}")));
+                }
+            }
+        }
+    }
+
+    fn left(&mut self, worker: &WorkerId, now: Moment) {
+        let held: Vec<(StreamId, String)> = self
+            .slots
+            .iter()
+            .flat_map(|(stream, slot)| slot.handed.iter().map(move |(id, handed)| (stream, id, handed)))
+            .filter(|(_, _, handed)| handed.worker.as_ref() == Some(worker))
+            .map(|(stream, id, _)| (stream.clone(), id.clone()))
+            .collect();
+        self.workers.leave(worker);
+        held.into_iter().for_each(|(stream, effect)| self.lose(&stream, &effect, now));
+    }
+
+    /// Whoever held an effect is given up.
+    fn lose(&mut self, stream: &StreamId, effect: &str, now: Moment) {
+        let Some(handed) = self.slots.get_mut(stream).and_then(|slot| slot.handed.remove(effect)) else { return };
+        release_hold(&mut self.workers, &mut self.alarms, stream, effect, &handed);
+        match handed.worker {
+            Some(_) => self.say(None, stream.clone(), Said::Lost { effect: effect.to_owned() }, now),
+            None => self.offer(stream, handed.effect, now),
+        }
+    }
+}
+
+fn release_hold(
+    workers: &mut Workers,
+    alarms: &mut BTreeSet<(i64, StreamId, String)>,
+    stream: &StreamId,
+    id: &str,
+    handed: &Handed,
+) {
+    if let Some(worker) = &handed.worker {
+        workers.free(worker);
+    }
+    if let Some(until) = handed.until {
+        alarms.remove(&(until, stream.clone(), format!("/{id}")));
+    }
+}

@@ -1,0 +1,283 @@
+//! A run as an actor: decides, applies, and says what is to be stored.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use sluice_core::machine::{Decision, Moment, Refusal};
+use sluice_core::recipe::StepId;
+use sluice_core::run::{Effect, Event, Given, Input, Part, Plan, RunState, TimerKey, begin, decide, effect};
+use sluice_store::{Card, Effect as StoredEffect, Event as StoredEvent, Header, RowKey, Stored};
+
+use crate::actor::{Actor, Change, Outcome, Said, Wanted};
+use crate::codec::{Unreadable, run_effect, run_event, run_state};
+
+/// The kind of effect that carries out a part of a step.
+const PERFORM: &str = "perform";
+/// What is recorded when an effect is settled and nothing else follows.
+const SETTLED: &str = "effect.settled";
+
+/// A run.
+pub struct RunActor {
+    plan: Arc<Plan>,
+    /// The digest of the definition.
+    definition: String,
+    /// What it belongs to.
+    group: String,
+    state: RunState,
+    version: u64,
+    created: i64,
+    /// Effects that are not settled.
+    open: BTreeSet<String>,
+}
+
+impl RunActor {
+    /// A run that starts now, and what is to be stored of it.
+    pub fn create(plan: Arc<Plan>, definition: String, group: String, given: Given, now: Moment) -> (Self, Change) {
+        let decision = begin(&plan, given.clone(), now);
+        let state = RunState::new(&plan, given, now);
+        let mut actor = RunActor { plan, definition, group, state, version: 0, created: now.0, open: BTreeSet::new() };
+        let mut change = actor.record(decision, Vec::new(), now);
+        change.rows.insert(0, (run_state::GIVEN, Some(run_state::write_given(&actor.state.given))));
+        (actor, change)
+    }
+
+    /// A run as it was stored.
+    pub fn restore(plan: Arc<Plan>, stored: &Stored) -> Result<Self, Unreadable> {
+        let state = run_state::read(&plan, &stored.header.data, &stored.rows)?;
+        Ok(RunActor {
+            definition: run_state::definition_of(&stored.header.data)?,
+            group: stored.header.card.group.clone(),
+            version: stored.version,
+            created: stored.header.card.created,
+            open: stored.effects.iter().map(|open| open.effect.id.clone()).collect(),
+            plan,
+            state,
+        })
+    }
+
+    /// Where it is.
+    pub fn state(&self) -> &RunState {
+        &self.state
+    }
+
+    /// The bytes of its header and rows, as they would be stored now: what a fold of its log must add up to.
+    pub fn image(&self) -> (Vec<u8>, Vec<(RowKey, Vec<u8>)>) {
+        let mut rows = vec![(run_state::GIVEN, run_state::write_given(&self.state.given))];
+        for (id, step) in (0u32..).map(StepId).zip(&self.state.steps) {
+            rows.push((run_state::step_key(id), run_state::write_step(step)));
+        }
+        for ((step, item), state) in &self.state.items {
+            rows.push((run_state::item_key(*step, *item), run_state::write_item(state)));
+        }
+        (run_state::write_header(&self.state, &self.definition), rows)
+    }
+
+    fn event(&self, kind: &str, data: Vec<u8>, now: Moment) -> StoredEvent {
+        StoredEvent {
+            kind: kind.into(),
+            version: run_event::VERSION,
+            time: now.0,
+            actor: "engine".into(),
+            correlation: self.state.given.id.clone(),
+            caused_by: None,
+            data,
+        }
+    }
+
+    fn describe(&self, now: Moment) -> Header {
+        let card = Card {
+            kind: "run".into(),
+            status: self.state.status().into(),
+            group: self.group.clone(),
+            title: self.plan.recipe.name.to_string(),
+            open: self.state.end.is_none(),
+            created: self.created,
+            updated: now.0,
+        };
+        Header { card, data: run_state::write_header(&self.state, &self.definition) }
+    }
+
+    /// Applies a decision and says what of it is to be stored.
+    fn record(&mut self, decision: Decision<Event, Effect>, mut settled: Vec<String>, now: Moment) -> Change {
+        let mut touched = BTreeSet::new();
+        let mut events = Vec::with_capacity(decision.events.len());
+        for event in &decision.events {
+            self.apply(event, &mut touched);
+            events.push(self.event(run_event::kind(event), run_event::write(event), now));
+        }
+        if self.state.end.is_some() {
+            // Whatever was under way is not waited for any more; to end it is an effect of its own.
+            settled.extend(self.open.iter().filter(|id| performed(id).is_some()).cloned());
+        }
+        settled.sort_unstable();
+        settled.dedup();
+        self.open.retain(|id| settled.binary_search(id).is_err());
+        let mut change = Change {
+            events,
+            header: self.describe(now),
+            rows: touched.iter().map(|key| (*key, Some(self.row(*key)))).collect(),
+            effects: Vec::new(),
+            settled,
+            timers: Vec::new(),
+        };
+        for (index, effect) in decision.effects.iter().enumerate() {
+            self.store_effect(effect, index, &mut change);
+        }
+        self.version += change.events.len() as u64;
+        change
+    }
+
+    /// Applies an event and notes which rows it changes.
+    fn apply(&mut self, event: &Event, touched: &mut BTreeSet<RowKey>) {
+        let (steps, items) = match event {
+            Event::Started { .. } => (Vec::new(), Vec::new()),
+            Event::PartStarted { step, part }
+            | Event::PartEnded { step, part, .. }
+            | Event::PartLost { step, part } => {
+                let item = if let Part::Item(item) = part { vec![(*step, *item)] } else { Vec::new() };
+                (vec![*step], item)
+            }
+            Event::StepReady(step)
+            | Event::StepCompleted { step, .. }
+            | Event::StepFailed { step, .. }
+            | Event::StepRetried { step, .. }
+            | Event::StepSkipped { step, .. }
+            | Event::StepHeld { step, .. }
+            | Event::Answered { step, .. }
+            | Event::StepStopping { step, .. } => (vec![*step], Vec::new()),
+            Event::StepStarted { step, .. } => (vec![*step], Vec::new()),
+            Event::LoopedBack { .. } | Event::Reopened { .. } | Event::Ended { .. } => {
+                let before = self.state.steps.clone();
+                self.state.apply(&self.plan, event);
+                let after = (0u32..).map(StepId).zip(&self.state.steps).zip(&before);
+                touched.extend(
+                    after.filter(|((_, now), before)| now != before).map(|((id, _), _)| run_state::step_key(id)),
+                );
+                return;
+            }
+        };
+        self.state.apply(&self.plan, event);
+        touched.extend(steps.into_iter().map(run_state::step_key));
+        touched.extend(items.into_iter().map(|(step, item)| run_state::item_key(step, item)));
+        if let Event::StepStarted { step, .. } = event {
+            let of_step = self.state.items.range((*step, 0)..(StepId(step.0 + 1), 0));
+            touched.extend(of_step.map(|((step, item), _)| run_state::item_key(*step, *item)));
+        }
+    }
+
+    fn row(&self, key: RowKey) -> Vec<u8> {
+        let RowKey(major, minor) = key;
+        let step = StepId(major.saturating_sub(1));
+        match minor.checked_sub(1) {
+            None => run_state::write_step(self.state.step(step)),
+            Some(item) => self.state.items.get(&(step, item)).map(run_state::write_item).unwrap_or_default(),
+        }
+    }
+
+    fn store_effect(&mut self, effect: &Effect, index: usize, change: &mut Change) {
+        let numbered = format!("v{}.{index}", self.version);
+        let (id, kind) = match effect {
+            Effect::SetTimer(key, at) => return change.timers.push((key.to_string(), Some(at.0))),
+            Effect::ClearTimer(key) => return change.timers.push((key.to_string(), None)),
+            Effect::Perform(it) => (effect::key(it.step, it.attempt, it.part), PERFORM),
+            Effect::Stop { step, attempt, part } => (format!("stop.{}", effect::key(*step, *attempt, *part)), "stop"),
+            Effect::Notify(_) => (numbered, "notify"),
+            Effect::RunCommand(_) => (numbered, "run_command"),
+            Effect::Start { .. } => (numbered, "start"),
+            Effect::Repeat { .. } => (numbered, "repeat"),
+        };
+        self.open.insert(id.clone());
+        change.effects.push(StoredEffect {
+            id,
+            kind: kind.into(),
+            data: run_effect::write(effect).unwrap_or_default(),
+        });
+    }
+
+    /// An effect is settled, and nothing else follows from it.
+    fn settle(&mut self, effect: &str, error: Option<&str>, now: Moment) -> Option<Change> {
+        if !self.open.remove(effect) {
+            return None;
+        }
+        let data = serde_json::json!({ "effect": effect, "error": error }).to_string().into_bytes();
+        self.version += 1;
+        Some(Change {
+            events: vec![self.event(SETTLED, data, now)],
+            header: self.describe(now),
+            rows: Vec::new(),
+            effects: Vec::new(),
+            settled: vec![effect.to_owned()],
+            timers: Vec::new(),
+        })
+    }
+
+    fn outcome(&mut self, effect: &str, outcome: Outcome, now: Moment) -> Option<Change> {
+        let (step, attempt, part) = match (performed(effect), &outcome) {
+            (Some(performed), Outcome::Run(_)) => performed,
+            (_, Outcome::Failed(error)) => return self.settle(effect, Some(error), now),
+            (_, Outcome::Done | Outcome::Run(_)) => return self.settle(effect, None, now),
+        };
+        let Outcome::Run(report) = outcome else { return None };
+        self.ended(effect, &Input::Ended { step, attempt, part, report }, now)
+    }
+
+    /// A performance has ended, in time or too late; either way it is settled.
+    fn ended(&mut self, effect: &str, input: &Input, now: Moment) -> Option<Change> {
+        match decide(&self.plan, &self.state, input, now) {
+            Ok(decision) if !decision.events.is_empty() => Some(self.record(decision, vec![effect.to_owned()], now)),
+            Ok(_) | Err(_) => self.settle(effect, None, now),
+        }
+    }
+}
+
+/// The part of a step that an effect carries out, by its id.
+pub fn performed(effect: &str) -> Option<(StepId, u32, Part)> {
+    let mut parts = effect.splitn(3, '.');
+    let (step, attempt) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+    Some((StepId(step), attempt, Part::parse(parts.next()?)?))
+}
+
+impl Actor for RunActor {
+    fn take(&mut self, said: Said, now: Moment) -> Result<Option<Change>, Refusal> {
+        let input = match said {
+            Said::Run(input) => input,
+            Said::Outcome { effect, outcome } => return Ok(self.outcome(&effect, outcome, now)),
+            Said::Lost { effect } => {
+                let Some((step, attempt, part)) = performed(&effect) else { return Ok(None) };
+                return Ok(self.ended(&effect, &Input::Lost { step, attempt, part }, now));
+            }
+            Said::Timer(key) => match TimerKey::parse(&key) {
+                Some(key) => Input::Timer(key),
+                None => return Ok(None),
+            },
+        };
+        let due = if let Input::Timer(key) = &input { Some(key.to_string()) } else { None };
+        let decision = decide(&self.plan, &self.state, &input, now)?;
+        if decision.events.is_empty() {
+            return Ok(None);
+        }
+        let mut change = self.record(decision, Vec::new(), now);
+        if let Some(key) = due.filter(|key| !change.timers.iter().any(|(other, _)| other == key)) {
+            change.timers.push((key, None));
+        }
+        Ok(Some(change))
+    }
+
+    fn header(&self, now: Moment) -> Header {
+        self.describe(now)
+    }
+
+    fn noted(&mut self, events: u64) {
+        self.version += events;
+    }
+
+    fn is_over(&self) -> bool {
+        self.state.end.is_some() && self.open.is_empty()
+    }
+
+    fn wants(&self, effect: &StoredEffect) -> Option<Wanted> {
+        let (step, _, _) = performed(&effect.id)?;
+        let role = self.plan.recipe.step(step).role.to_string();
+        Some(Wanted { role, group: self.group.clone() })
+    }
+}

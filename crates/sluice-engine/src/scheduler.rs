@@ -1,0 +1,78 @@
+//! Who does what: a pure function from what waits and who is free to who gets what.
+//!
+//! Oldest first; a worker of exactly that role before one that does anything; only workers of the right group.
+
+use crate::actor::Wanted;
+
+/// Something that waits for a worker.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Waiting<'a> {
+    /// Who may do it.
+    pub wanted: &'a Wanted,
+}
+
+/// A worker that could do something.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Free<'a> {
+    /// What it is; `any` does anything.
+    pub role: &'a str,
+    /// Whose work it does.
+    pub group: &'a str,
+    /// How much it can still take.
+    pub room: usize,
+}
+
+/// For each of `waiting`, in their order, the place in `free` of the worker that gets it.
+pub fn assign(waiting: &[Waiting<'_>], free: &[Free<'_>]) -> Vec<Option<usize>> {
+    let mut room: Vec<usize> = free.iter().map(|worker| worker.room).collect();
+    let mut given = Vec::with_capacity(waiting.len());
+    for it in waiting {
+        let able = |exact: bool| {
+            (0..free.len()).find(|index| {
+                let worker = &free[*index];
+                let fits = match exact {
+                    true => worker.role == it.wanted.role,
+                    false => worker.role == "any" || it.wanted.role == "any",
+                };
+                room[*index] > 0 && worker.group == it.wanted.group && fits
+            })
+        };
+        let found = able(true).or_else(|| able(false));
+        if let Some(index) = found {
+            room[index] -= 1;
+        }
+        given.push(found);
+    }
+    given
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn assigned(waiting: &[(&str, &str)], free: &[(&str, &str, usize)]) -> Vec<Option<usize>> {
+        let wanted: Vec<Wanted> =
+            waiting.iter().map(|(role, group)| Wanted { role: (*role).into(), group: (*group).into() }).collect();
+        let waiting: Vec<Waiting<'_>> = wanted.iter().map(|wanted| Waiting { wanted }).collect();
+        let free: Vec<Free<'_>> = free.iter().map(|(role, group, room)| Free { role, group, room: *room }).collect();
+        assign(&waiting, &free)
+    }
+
+    #[test]
+    fn oldest_first_and_exact_before_any() {
+        let free = [("any", "a", 1), ("planner", "a", 1)];
+        assert_eq!(assigned(&[("planner", "a"), ("planner", "a"), ("planner", "a")], &free), [Some(1), Some(0), None]);
+        assert_eq!(assigned(&[("any", "a")], &free), [Some(0)]);
+        assert_eq!(assigned(&[("reviewer", "a"), ("planner", "a")], &free), [Some(0), Some(1)]);
+    }
+
+    #[test]
+    fn work_of_one_group_is_never_given_to_anothers_worker() {
+        assert_eq!(assigned(&[("any", "a")], &[("any", "b", 9)]), [None]);
+    }
+
+    #[test]
+    fn a_worker_takes_no_more_than_it_has_room_for() {
+        assert_eq!(assigned(&[("x", "a"), ("x", "a"), ("x", "a")], &[("x", "a", 2)]), [Some(0), Some(0), None]);
+    }
+}

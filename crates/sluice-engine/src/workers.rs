@@ -1,0 +1,122 @@
+//! Who performs effects, what each of them holds, and until when that is believed.
+//!
+//! A lasting worker (another process, perhaps on another machine) holds a lease that is stored before it is told what
+//! to do: after a restart nobody else is given the same work while the lease runs. The engine's own hands end with the
+//! engine, so they need none.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use sluice_store::{Effect, StreamId};
+
+use crate::actor::Wanted;
+use crate::scheduler::{Free, Waiting, assign};
+
+/// A worker, by the name it gave.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct WorkerId(pub String);
+
+/// A worker that offers itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Offer {
+    /// Its name.
+    pub id: WorkerId,
+    /// What it is; `any` does anything.
+    pub role: String,
+    /// Whose work it does.
+    pub group: String,
+    /// How much it takes at once.
+    pub capacity: usize,
+    /// Whether it outlives the engine; then its leases are stored, and last this long in milliseconds.
+    pub lease: Option<i64>,
+}
+
+/// An effect that waits for a worker.
+#[derive(Clone, Debug)]
+pub(crate) struct Job {
+    pub(crate) stream: StreamId,
+    pub(crate) effect: Effect,
+    pub(crate) wanted: Wanted,
+}
+
+#[derive(Debug)]
+struct Worker {
+    offer: Offer,
+    held: usize,
+}
+
+/// The workers and what waits for them.
+#[derive(Debug, Default)]
+pub(crate) struct Workers {
+    workers: BTreeMap<WorkerId, Worker>,
+    waiting: VecDeque<Job>,
+}
+
+impl Workers {
+    pub(crate) fn join(&mut self, offer: Offer) {
+        let held = self.workers.get(&offer.id).map_or(0, |worker| worker.held);
+        self.workers.insert(offer.id.clone(), Worker { offer, held });
+    }
+
+    pub(crate) fn leave(&mut self, id: &WorkerId) {
+        self.workers.remove(id);
+    }
+
+    pub(crate) fn lease_of(&self, id: &WorkerId) -> Option<i64> {
+        self.workers.get(id).and_then(|worker| worker.offer.lease)
+    }
+
+    pub(crate) fn wait(&mut self, job: Job) {
+        self.waiting.push_back(job);
+    }
+
+    /// What waits no longer because it has been settled.
+    pub(crate) fn forget(&mut self, stream: &StreamId, effect: &str) {
+        if !self.waiting.is_empty() {
+            self.waiting.retain(|job| job.stream != *stream || job.effect.id != effect);
+        }
+    }
+
+    pub(crate) fn hold(&mut self, id: &WorkerId) {
+        if let Some(worker) = self.workers.get_mut(id) {
+            worker.held += 1;
+        }
+    }
+
+    pub(crate) fn free(&mut self, id: &WorkerId) {
+        if let Some(worker) = self.workers.get_mut(id) {
+            worker.held = worker.held.saturating_sub(1);
+        }
+    }
+
+    /// Hands out what waits, as far as somebody is free.
+    pub(crate) fn hand_out(&mut self) -> Vec<(WorkerId, Job)> {
+        let room = |worker: &Worker| worker.offer.capacity.saturating_sub(worker.held);
+        if self.waiting.is_empty() || self.workers.values().all(|worker| room(worker) == 0) {
+            return Vec::new();
+        }
+        let waiting: Vec<Waiting<'_>> = self.waiting.iter().map(|job| Waiting { wanted: &job.wanted }).collect();
+        let ids: Vec<&WorkerId> = self.workers.keys().collect();
+        let free: Vec<Free<'_>> = self
+            .workers
+            .values()
+            .map(|it| Free { role: &it.offer.role, group: &it.offer.group, room: room(it) })
+            .collect();
+        let given: Vec<Option<WorkerId>> =
+            assign(&waiting, &free).into_iter().map(|place| place.map(|index| ids[index].clone())).collect();
+        let mut handed = Vec::new();
+        let mut kept = VecDeque::new();
+        for (job, worker) in self.waiting.drain(..).zip(given) {
+            match worker {
+                Some(worker) => handed.push((worker, job)),
+                None => kept.push_back(job),
+            }
+        }
+        self.waiting = kept;
+        handed.iter().for_each(|(id, _)| {
+            if let Some(worker) = self.workers.get_mut(id) {
+                worker.held += 1;
+            }
+        });
+        handed
+    }
+}

@@ -1,0 +1,33 @@
+//! Engines that are broken on purpose. The simulation must catch every one of them, or it proves nothing.
+
+/// How an engine is broken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bug {
+    /// It says that something is stored before it is.
+    AnswersBeforeDurable,
+    /// It forgets an effect now and then.
+    ForgetsEffects,
+    /// It hands the same effect to two at once.
+    HandsOutTwice,
+    /// It does not take up what was going on when it starts again.
+    SkipsRecovery,
+    /// It does not take up the timers.
+    ForgetsTimers,
+    /// It takes the answer to an older handing-out for one to the newest.
+    TakesLateAnswers,
+    /// It stores only a part of a batch and says that all is stored.
+    LosesPartOfABatch,
+}
+
+impl Bug {
+    /// All of them.
+    pub const ALL: [Bug; 7] = [
+        Bug::AnswersBeforeDurable,
+        Bug::ForgetsEffects,
+        Bug::HandsOutTwice,
+        Bug::SkipsRecovery,
+        Bug::ForgetsTimers,
+        Bug::TakesLateAnswers,
+        Bug::LosesPartOfABatch,
+    ];
+}

@@ -1,0 +1,139 @@
+//! What was promised, looked at after every step of a simulated life.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use sluice_core::machine::Moment;
+use sluice_core::run::{Event, Given, Mode, RunState};
+use sluice_engine::codec::{run_event, run_state};
+use sluice_store::{Reader, StreamId};
+
+use crate::recipes::Known;
+
+/// What the watch remembers.
+#[derive(Default)]
+pub(crate) struct Watch {
+    /// What is being done right now: by stream and step or item, who does it.
+    doing: BTreeMap<(StreamId, String), u64>,
+    /// Effects whose result is durable.
+    done: BTreeSet<(StreamId, String)>,
+    /// Runs that somebody was told exist.
+    promised: BTreeSet<StreamId>,
+    /// How many events of each stream were seen durable.
+    seen: BTreeMap<StreamId, u64>,
+}
+
+/// The thing that must not be done twice at once: a step, or an item of one, whichever attempt.
+fn thing(effect: &str) -> String {
+    let mut parts = effect.splitn(3, '.');
+    let (step, _, part) = (parts.next().unwrap_or_default(), parts.next(), parts.next().unwrap_or_default());
+    if part.starts_with("item") { format!("{step} {part}") } else { step.to_owned() }
+}
+
+impl Watch {
+    pub(crate) fn begins(&mut self, stream: &StreamId, effect: &str, who: u64) -> Result<(), String> {
+        if self.done.contains(&(stream.clone(), effect.to_owned())) {
+            return Err(format!("{stream}: {effect} is done again, although its result was stored"));
+        }
+        let key = (stream.clone(), thing(effect));
+        match self.doing.insert(key, who) {
+            Some(other) if other != who => Err(format!("{stream}: {effect} is done by {other} and {who} at once")),
+            _ => Ok(()),
+        }
+    }
+
+    pub(crate) fn ends(&mut self, stream: &StreamId, effect: &str, who: u64) {
+        let key = (stream.clone(), thing(effect));
+        if self.doing.get(&key) == Some(&who) {
+            self.doing.remove(&key);
+        }
+    }
+
+    pub(crate) fn told(&mut self, stream: &StreamId) {
+        self.promised.insert(stream.clone());
+    }
+
+    /// An append is durable: its settled effects must never be done again.
+    pub(crate) fn stored(&mut self, stream: &StreamId, settled: &[String], effects: &[String]) {
+        for effect in settled {
+            self.done.insert((stream.clone(), effect.clone()));
+        }
+        // A part that was lost is asked for again under the same id, in the same change that settles it.
+        for effect in effects {
+            self.done.remove(&(stream.clone(), effect.clone()));
+        }
+    }
+
+    /// Looks at every stream: promised ones exist, logs only grow, and each log adds up to what is stored.
+    pub(crate) fn look(&mut self, reader: &mut dyn Reader, known: &[Known]) -> Result<(), String> {
+        for stream in &self.promised {
+            let stored = reader.load(stream).map_err(|error| error.to_string())?;
+            let Some(stored) = stored else { return Err(format!("{stream} was promised and is not there")) };
+            let before = self.seen.insert(stream.clone(), stored.version).unwrap_or(0);
+            if stored.version < before {
+                return Err(format!("{stream} had {before} events and has {} now", stored.version));
+            }
+            let log = reader.history(stream, 0, usize::MAX >> 1).map_err(|error| error.to_string())?;
+            let numbers: Vec<u64> = log.iter().map(|(number, _)| *number).collect();
+            if numbers != (1..=stored.version).collect::<Vec<_>>() {
+                return Err(format!("{stream}: the log has gaps or doubles: {numbers:?}"));
+            }
+            let digest = run_state::definition_of(&stored.header.data).map_err(|error| error.to_string())?;
+            let plan = &known.iter().find(|it| it.digest.to_string() == digest).ok_or("an unknown definition")?.plan;
+            let read = run_state::read(plan, &stored.header.data, &stored.rows).map_err(|error| error.to_string())?;
+            let events = log.iter().filter(|(_, event)| !event.kind.starts_with("effect."));
+            let mut folded: Option<RunState> = None;
+            for (_, event) in events {
+                let event = run_event::read(event.version, &event.data).map_err(|error| error.to_string())?;
+                if let Event::Started { given, at } = &event {
+                    folded = Some(RunState::new(plan, (**given).clone(), *at));
+                }
+                if let Some(state) = &mut folded {
+                    state.apply(plan, &event);
+                }
+            }
+            let folded = folded.unwrap_or_else(|| RunState::new(plan, nobody(), Moment(0)));
+            if folded != read {
+                return Err(format!("{stream}: the log does not add up to what is stored"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks at the end of a life in which everything was given time to end: nothing is stuck and nothing forgotten.
+    pub(crate) fn look_at_the_end(&self, reader: &mut dyn Reader, known: &[Known]) -> Result<(), String> {
+        for stream in &self.promised {
+            let Some(stored) = reader.load(stream).map_err(|error| error.to_string())? else { continue };
+            let digest = run_state::definition_of(&stored.header.data).map_err(|error| error.to_string())?;
+            let plan = &known.iter().find(|it| it.digest.to_string() == digest).ok_or("an unknown definition")?.plan;
+            let state = run_state::read(plan, &stored.header.data, &stored.rows).map_err(|error| error.to_string())?;
+            if state.end.is_none() && state.question().is_none() {
+                return Err(format!("{stream} neither ended nor asks anybody: {:?}", state.under_way()));
+            }
+            if state.end.is_some() && !stored.effects.is_empty() {
+                let left: Vec<&str> = stored.effects.iter().map(|open| open.effect.id.as_str()).collect();
+                return Err(format!("{stream} has ended, and nobody has done {left:?}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// The process is gone, and with it everything it did itself.
+    pub(crate) fn killed(&mut self, its_own: impl Fn(u64) -> bool) {
+        self.doing.retain(|_, who| !its_own(*who));
+    }
+
+    pub(crate) fn runs(&self) -> Vec<StreamId> {
+        self.promised.iter().cloned().collect()
+    }
+}
+
+fn nobody() -> Given {
+    Given {
+        id: String::new(),
+        mode: Mode::Engine,
+        inputs: Vec::new(),
+        prompt: String::new(),
+        workspace: String::new(),
+        work_order: String::new(),
+    }
+}

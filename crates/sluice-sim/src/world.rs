@@ -1,0 +1,452 @@
+//! A simulated life: things that are due at some time, one after the other, until there are none.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use sluice_core::machine::Moment;
+use sluice_core::recipe::{Data, FailureKind};
+use sluice_core::run::{Given, Input, Mode, Outcome, Report, RunState};
+use sluice_engine::actor::{Outcome as Done, Said};
+use sluice_engine::codec::run_state;
+use sluice_engine::reactor::{Action, Answer, Assignment, Found, Message, Reactor, Token};
+use sluice_engine::run_actor::RunActor;
+use sluice_engine::workers::{Offer, WorkerId};
+use sluice_store::memory::Memory;
+use sluice_store::{Append, Reader, StreamId, Writer};
+
+use crate::bug::Bug;
+use crate::chance::Chance;
+use crate::recipes::{self, Known};
+use crate::watch::Watch;
+
+/// How long a lasting worker may be silent, in milliseconds.
+const LEASE: i64 = 5_000;
+/// After this moment nothing bad happens any more, and everything must come to an end.
+const CALM: i64 = 120_000;
+/// A life that takes more steps than this goes in circles.
+const MOST_STEPS: usize = 20_000;
+
+/// What went wrong, and the life up to there.
+#[derive(Debug)]
+pub struct Wrong {
+    /// The seed to live it again.
+    pub seed: u64,
+    /// Which promise was broken, and how.
+    pub what: String,
+    /// What happened, a line for each step.
+    pub script: String,
+}
+
+/// Something that happens when its time has come.
+enum Due {
+    /// The disk has taken a batch.
+    Stored(Vec<Append>),
+    /// The engine hears of it.
+    Told(Vec<Result<u64, sluice_store::Conflict>>),
+    /// A stream has been read.
+    Loaded(StreamId),
+    /// Somebody who performs something is done.
+    Performed { assignment: Assignment, who: u64, vanishes: bool, epoch: u64 },
+    /// A worker gives a sign of life.
+    Heartbeat(WorkerId),
+    /// A person does something.
+    Person,
+    /// The process is killed, and started again.
+    Killed,
+    /// A timer of the engine.
+    Alarm,
+}
+
+/// A life.
+pub struct Life {
+    seed: u64,
+    chance: Chance,
+    bug: Option<Bug>,
+    now: i64,
+    due: BTreeMap<(i64, u64), Due>,
+    number: u64,
+    reactor: Reactor,
+    epoch: u64,
+    store: Memory,
+    writer: Box<dyn Writer>,
+    reader: Box<dyn Reader>,
+    known: Vec<Known>,
+    watch: Watch,
+    tokens: BTreeMap<Token, StreamId>,
+    performances: u64,
+    script: String,
+}
+
+impl Life {
+    /// Lives one life. The error is the promise that was broken.
+    pub fn live(seed: u64, bug: Option<Bug>) -> Result<usize, Wrong> {
+        let store = Memory::new();
+        let (mut writer, reader) = (Box::new(store.writer()), Box::new(store.reader()));
+        let epoch = writer.own("sim", std::time::Duration::from_secs(30)).map_or(1, |it| it.epoch);
+        let mut life = Life {
+            seed,
+            chance: Chance::new(seed),
+            bug,
+            now: 0,
+            due: BTreeMap::new(),
+            number: 0,
+            reactor: Reactor::new(epoch),
+            epoch,
+            store,
+            writer,
+            reader,
+            known: recipes::all(),
+            watch: Watch::default(),
+            tokens: BTreeMap::new(),
+            performances: 0,
+            script: String::new(),
+        };
+        let lived = life.live_on();
+        lived.map_err(|what| Wrong { seed, what, script: life.script })
+    }
+
+    fn note(&mut self, line: &str) {
+        let _ = writeln!(self.script, "{:>7} {line}", self.now);
+    }
+
+    fn at(&mut self, wait: i64, due: Due) {
+        self.number += 1;
+        self.due.insert((self.now + wait, self.number), due);
+    }
+
+    fn soon(&mut self, most: u64) -> i64 {
+        i64::try_from(self.chance.below(most)).unwrap_or(0)
+    }
+
+    fn live_on(&mut self) -> Result<usize, String> {
+        self.join_workers();
+        for _ in 0..=self.chance.below(4) {
+            let wait = self.soon(3_000);
+            self.at(wait, Due::Person);
+        }
+        for _ in 0..self.chance.below(6) {
+            let wait = self.soon(60_000);
+            self.at(wait, Due::Killed);
+        }
+        for _ in 0..self.chance.below(8) {
+            let wait = self.soon(90_000);
+            self.at(wait, Due::Person);
+        }
+        self.act()?;
+        let mut steps = 0;
+        while let Some(((at, _), due)) = self.due.pop_first() {
+            self.now = at;
+            steps += 1;
+            if steps > MOST_STEPS {
+                return Err("it goes in circles".into());
+            }
+            self.happens(due)?;
+            self.act()?;
+            if steps % 16 == 0 {
+                self.watch.look(self.reader.as_mut(), &self.known)?;
+            }
+            if self.due.is_empty() && self.answer_somebody() {
+                self.act()?;
+            }
+        }
+        self.watch.look(self.reader.as_mut(), &self.known)?;
+        self.watch.look_at_the_end(self.reader.as_mut(), &self.known)?;
+        Ok(steps)
+    }
+
+    fn join_workers(&mut self) {
+        let own =
+            Offer { id: WorkerId("own".into()), role: "any".into(), group: "sim".into(), capacity: 2, lease: None };
+        let lasting = Offer {
+            id: WorkerId("lasting".into()),
+            role: "any".into(),
+            group: "sim".into(),
+            capacity: 3,
+            lease: Some(LEASE),
+        };
+        for offer in [own, lasting] {
+            self.reactor.receive(Message::Joined(offer), Moment(self.now));
+        }
+        self.at(LEASE / 3, Due::Heartbeat(WorkerId("lasting".into())));
+    }
+
+    fn happens(&mut self, due: Due) -> Result<(), String> {
+        let now = Moment(self.now);
+        match due {
+            Due::Stored(batch) => self.stored(batch)?,
+            Due::Told(results) => self.reactor.receive(Message::Committed(results), now),
+            Due::Loaded(stream) => {
+                let found = self.load(&stream)?;
+                self.reactor.receive(Message::Loaded { stream, found }, now);
+            }
+            Due::Performed { assignment, who, vanishes, epoch } => self.performed(assignment, who, vanishes, epoch),
+            Due::Heartbeat(worker) => {
+                self.reactor.receive(Message::Heard(worker.clone()), now);
+                if self.now < CALM * 2 && !self.due.is_empty() {
+                    self.at(LEASE / 3, Due::Heartbeat(worker));
+                }
+            }
+            Due::Person => self.person(),
+            Due::Killed => self.killed()?,
+            Due::Alarm => self.reactor.wake(now),
+        }
+        Ok(())
+    }
+
+    fn act(&mut self) -> Result<(), String> {
+        for action in self.reactor.act(Moment(self.now)) {
+            match action {
+                Action::Commit(batch) => {
+                    self.note(&format!("commit {} appends", batch.len()));
+                    if self.bug == Some(Bug::AnswersBeforeDurable) {
+                        let versions = batch.iter().map(|it| Ok(it.expected + it.events.len() as u64)).collect();
+                        self.at(0, Due::Told(versions));
+                    }
+                    let wait = 1 + self.soon(30);
+                    self.at(wait, Due::Stored(batch));
+                }
+                Action::Load(stream) => {
+                    let wait = self.soon(20);
+                    self.at(wait, Due::Loaded(stream));
+                }
+                Action::Perform(assignment) => self.perform(assignment)?,
+                Action::Reply(token, answer) => {
+                    if let (Some(stream), Answer::Done) = (self.tokens.remove(&token), &answer) {
+                        self.watch.told(&stream);
+                    }
+                }
+            }
+        }
+        if let Some(alarm) = self.reactor.next_alarm() {
+            let wait = (alarm.0 - self.now).max(0);
+            if !self.due.range(..=(self.now + wait, u64::MAX)).any(|(_, due)| matches!(due, Due::Alarm)) {
+                self.at(wait, Due::Alarm);
+            }
+        }
+        Ok(())
+    }
+
+    fn stored(&mut self, mut batch: Vec<Append>) -> Result<(), String> {
+        if self.bug == Some(Bug::LosesPartOfABatch) && batch.len() > 1 {
+            batch.pop();
+        }
+        let told: Vec<(StreamId, Vec<String>, Vec<String>)> = batch
+            .iter()
+            .map(|it| (it.stream.clone(), it.settled.clone(), it.effects.iter().map(|it| it.id.clone()).collect()))
+            .collect();
+        let mut results = self.writer.append(batch).map_err(|error| error.to_string())?;
+        for ((stream, settled, effects), result) in told.iter().zip(&results) {
+            if result.is_ok() {
+                self.watch.stored(stream, settled, effects);
+            }
+        }
+        match self.bug {
+            Some(Bug::AnswersBeforeDurable) => return Ok(()),
+            Some(Bug::LosesPartOfABatch) => results.push(Ok(0)),
+            _ => {}
+        }
+        let wait = self.soon(5);
+        self.at(wait, Due::Told(results));
+        Ok(())
+    }
+
+    fn load(&mut self, stream: &StreamId) -> Result<Option<Found>, String> {
+        let Some(stored) = self.reader.load(stream).map_err(|error| error.to_string())? else { return Ok(None) };
+        let digest = run_state::definition_of(&stored.header.data).map_err(|error| error.to_string())?;
+        let known = self.known.iter().find(|it| it.digest.to_string() == digest).ok_or("an unknown definition")?;
+        let actor = RunActor::restore(known.plan.clone(), &stored).map_err(|error| error.to_string())?;
+        let timers = if self.bug == Some(Bug::ForgetsTimers) { Vec::new() } else { stored.timers };
+        Ok(Some(Found { actor: Box::new(actor), version: stored.version, effects: stored.effects, timers }))
+    }
+
+    fn perform(&mut self, assignment: Assignment) -> Result<(), String> {
+        if self.bug == Some(Bug::ForgetsEffects) && self.chance.percent(5) {
+            return Ok(());
+        }
+        let times = if self.bug == Some(Bug::HandsOutTwice) && self.chance.percent(5) { 2 } else { 1 };
+        for _ in 0..times {
+            self.performances += 1;
+            let who = self.performances;
+            if assignment.effect.kind == "perform" {
+                self.note(&format!("{}: {} begins ({who})", assignment.stream, assignment.effect.id));
+                self.watch.begins(&assignment.stream, &assignment.effect.id, who)?;
+            }
+            let lasting = assignment.worker.as_ref().is_some_and(|worker| worker.0 == "lasting");
+            let vanishes = lasting && self.now < CALM && self.chance.percent(8);
+            let wait = if self.chance.percent(5) { self.soon(40_000) } else { self.soon(2_000) };
+            let due = Due::Performed { assignment: assignment.clone(), who, vanishes, epoch: self.epoch };
+            self.at(wait, due);
+        }
+        Ok(())
+    }
+
+    fn performed(&mut self, it: Assignment, who: u64, vanishes: bool, epoch: u64) {
+        let own = it.worker.as_ref().is_none_or(|worker| worker.0 == "own");
+        if own && epoch != self.epoch {
+            return; // it went with the process that did it
+        }
+        self.watch.ends(&it.stream, &it.effect.id, who);
+        if vanishes {
+            return self.note(&format!("{}: {} vanishes", it.stream, it.effect.id));
+        }
+        let outcome = if it.effect.kind == "perform" { Done::Run(self.report()) } else { Done::Done };
+        self.note(&format!("{}: {} ends ({who})", it.stream, it.effect.id));
+        let dispatch = it.dispatch;
+        let twice = self.chance.percent(5);
+        for _ in 0..=usize::from(twice) {
+            let message = Message::Ended {
+                stream: it.stream.clone(),
+                effect: it.effect.id.clone(),
+                dispatch,
+                outcome: outcome.clone(),
+            };
+            self.reactor.receive(message, Moment(self.now));
+        }
+    }
+
+    fn report(&mut self) -> Report {
+        let words = ["PASS", "FAIL", "done", "actionable", "PASS", "done"];
+        let outcome = Outcome {
+            summary: "so".into(),
+            result: Some((*self.chance.pick(&words)).into()),
+            output: Data::Text("out".into()),
+            ..Outcome::default()
+        };
+        match self.chance.percent(if self.now < CALM { 15 } else { 3 }) {
+            true => {
+                let kind = *self.chance.pick(&FailureKind::ALL);
+                Report::Failed { kind, error: "no luck".into(), outcome }
+            }
+            false => Report::Completed(outcome),
+        }
+    }
+
+    fn person(&mut self) {
+        let runs = self.watch.runs();
+        if runs.is_empty() || self.chance.percent(60) {
+            return self.start_run();
+        }
+        let stream = self.chance.pick(&runs).clone();
+        let input = match self.chance.below(10) {
+            0 => Input::Cancel { reason: "enough".into() },
+            1..=3 => Input::Retry { step: None, guidance: None },
+            _ => match self.open_question(&stream) {
+                Some(input) => input,
+                None => return,
+            },
+        };
+        self.note(&format!("{stream}: a person says {input:?}"));
+        self.reactor.receive(Message::Say { token: None, stream, said: Said::Run(input) }, Moment(self.now));
+    }
+
+    fn start_run(&mut self) {
+        self.number += 1;
+        let id = format!("run-{:05}", self.number);
+        let known = self.chance.pick(&self.known.clone()).clone();
+        let given = Given {
+            id: id.clone(),
+            mode: Mode::Engine,
+            inputs: Vec::new(),
+            prompt: "do it".into(),
+            workspace: String::new(),
+            work_order: String::new(),
+        };
+        self.note(&format!("{id}: starts {}", known.plan.recipe.name));
+        let now = Moment(self.now);
+        let (actor, change) = RunActor::create(known.plan.clone(), known.digest.to_string(), "sim".into(), given, now);
+        let (token, stream) = (Token(self.number), StreamId::new(id));
+        self.tokens.insert(token, stream.clone());
+        let blobs = vec![(known.digest, b"pinned".to_vec())];
+        let message = Message::Create { token: Some(token), stream, actor: Box::new(actor), change, blobs };
+        self.reactor.receive(message, now);
+    }
+
+    fn open_question(&mut self, stream: &StreamId) -> Option<Input> {
+        let stored = self.reader.load(stream).ok()??;
+        let digest = run_state::definition_of(&stored.header.data).ok()?;
+        let known = self.known.iter().find(|it| it.digest.to_string() == digest)?;
+        let state: RunState = run_state::read(&known.plan, &stored.header.data, &stored.rows).ok()?;
+        let (_, question) = state.question().filter(|_| state.end.is_none())?;
+        let option = (*self.chance.pick(question.kind.options())).to_owned();
+        Some(Input::Answer { question: question.id, option, message: None })
+    }
+
+    /// When nothing else is due, people answer what is asked, so that every life comes to an end.
+    fn answer_somebody(&mut self) -> bool {
+        let runs = self.watch.runs();
+        let asked = runs.into_iter().find_map(|stream| self.open_question(&stream).map(|input| (stream, input)));
+        let Some((stream, input)) = asked else { return false };
+        self.note(&format!("{stream}: a person says {input:?}"));
+        self.reactor.receive(Message::Say { token: None, stream, said: Said::Run(input) }, Moment(self.now));
+        true
+    }
+
+    fn killed(&mut self) -> Result<(), String> {
+        self.note("killed and started again");
+        let kept = std::mem::take(&mut self.due);
+        let epoch = self.epoch;
+        for (key, due) in kept {
+            let survives = match &due {
+                // A write that was on its way may or may not have reached the disk; whole batches, never parts.
+                Due::Stored(_) => self.chance.percent(50),
+                Due::Told(_) | Due::Loaded(_) | Due::Alarm => false,
+                Due::Performed { .. } | Due::Heartbeat(_) | Due::Person | Due::Killed => true,
+            };
+            match due {
+                Due::Stored(batch) if survives => {
+                    let told: Vec<_> = batch
+                        .iter()
+                        .map(|it| {
+                            (
+                                it.stream.clone(),
+                                it.settled.clone(),
+                                it.effects.iter().map(|it| it.id.clone()).collect::<Vec<_>>(),
+                            )
+                        })
+                        .collect();
+                    let results = self.writer.append(batch).map_err(|error| error.to_string())?;
+                    for ((stream, settled, effects), result) in told.iter().zip(results) {
+                        if result.is_ok() {
+                            self.watch.stored(stream, settled, effects);
+                        }
+                    }
+                }
+                due if survives => drop(self.due.insert(key, due)),
+                _ => {}
+            }
+        }
+        let lasting: Vec<u64> = self
+            .due
+            .values()
+            .filter_map(|due| match due {
+                Due::Performed { assignment, who, .. }
+                    if assignment.worker.as_ref().is_some_and(|worker| worker.0 == "lasting") =>
+                {
+                    Some(*who)
+                }
+                _ => None,
+            })
+            .collect();
+        self.watch.killed(|who| !lasting.contains(&who));
+        let _ = epoch;
+        self.tokens.clear();
+        self.writer = Box::new(self.store.writer());
+        self.epoch =
+            self.writer.own("sim", std::time::Duration::from_secs(30)).map_err(|error| error.to_string())?.epoch;
+        self.reactor = Reactor::new(self.epoch);
+        self.join_workers();
+        if self.bug != Some(Bug::SkipsRecovery) {
+            let streams = self.reader.open_streams(None, 10_000).map_err(|error| error.to_string())?;
+            for stream in streams {
+                let found = self.load(&stream)?;
+                self.reactor.receive(Message::Loaded { stream, found }, Moment(self.now));
+            }
+        }
+        Ok(())
+    }
+
+    /// The seed of this life.
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+}

@@ -1,0 +1,38 @@
+//! Simulated lives: fixed ones, a few that nobody has seen before, and broken engines that must be caught.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use sluice_sim::{Bug, Life};
+
+fn live(seed: u64) {
+    if let Err(wrong) = Life::live(seed, None) {
+        panic!("{}\nseed {seed}: {}\nlive it again: cargo xtask sim --seed {seed}", wrong.script, wrong.what);
+    }
+}
+
+#[test]
+fn fixed_lives() {
+    (0..300).for_each(live);
+}
+
+#[test]
+fn new_lives() {
+    let first = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()) * 1000;
+    (first..first + 100).for_each(live);
+}
+
+#[test]
+fn a_life_can_be_lived_again() {
+    assert_eq!(
+        Life::live(7, None).map_err(|wrong| wrong.script).ok(),
+        Life::live(7, None).map_err(|wrong| wrong.script).ok()
+    );
+}
+
+#[test]
+fn broken_engines_are_caught() {
+    for bug in Bug::ALL {
+        let caught = (0..400).find(|seed| Life::live(*seed, Some(bug)).is_err());
+        assert!(caught.is_some(), "{bug:?} was not caught in 400 lives");
+    }
+}

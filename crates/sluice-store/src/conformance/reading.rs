@@ -1,0 +1,129 @@
+//! Checks of histories and of the log of all streams.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::{Place, event, id, last, one, owner};
+use crate::{Append, Cursor, Event, Logged, Query};
+
+/// An append of several events, each telling its number.
+fn several(stream: &str, expected: u64, count: u64) -> Append {
+    let mut append = one(stream, expected);
+    append.events = (1..=count).map(|at| told(expected + at)).collect();
+    append
+}
+
+fn told(number: u64) -> Event {
+    Event { data: number.to_le_bytes().to_vec(), ..event("told") }
+}
+
+/// Any page size, starting inside an append or beyond the end.
+pub fn history_comes_in_pages(place: Place<'_>) {
+    let (mut writer, mut reader) = owner(place);
+    writer.append(vec![several("s", 0, 3), several("t", 0, 5), several("s", 3, 1), several("s", 4, 6)]).unwrap();
+    let whole: Vec<(u64, Event)> = (1..=10).map(|number| (number, told(number))).collect();
+    assert_eq!(reader.history(&id("s"), 0, 100).unwrap(), whole);
+    for size in 1..=11_usize {
+        let mut read: Vec<(u64, Event)> = Vec::new();
+        loop {
+            let after = read.last().map_or(0, |(number, _)| *number);
+            let page = reader.history(&id("s"), after, size).unwrap();
+            assert!(page.len() <= size);
+            if page.is_empty() {
+                break;
+            }
+            read.extend(page);
+        }
+        assert_eq!(read, whole, "in pages of {size}");
+    }
+    assert_eq!(reader.history(&id("s"), 10, 5).unwrap(), []);
+    assert_eq!(reader.history(&id("s"), u64::MAX, 5).unwrap(), []);
+    assert_eq!(reader.history(&id("s"), 0, 0).unwrap(), []);
+    assert_eq!(reader.history(&id("nobody"), 0, 5).unwrap(), []);
+}
+
+/// The order of the log is that of the batches and of the appends in them.
+pub fn the_log_comes_in_pages_and_in_order(place: Place<'_>) {
+    let (mut writer, mut reader) = owner(place);
+    writer.append(vec![several("b", 0, 2), several("a", 0, 1)]).unwrap();
+    writer.append(vec![several("a", 1, 3), several("a", 0, 9), several("b", 2, 1)]).unwrap();
+    let expected = [("b", 1), ("b", 2), ("a", 1), ("a", 2), ("a", 3), ("a", 4), ("b", 3)];
+    for size in 1..=8 {
+        let mut read: Vec<Logged> = Vec::new();
+        loop {
+            let page = reader.log(read.last().map_or(Cursor(0), |it| it.cursor), size).unwrap();
+            assert!(page.len() <= size);
+            if page.is_empty() {
+                break;
+            }
+            read.extend(page);
+        }
+        let found: Vec<_> = read.iter().map(|it| (it.stream.as_str(), it.number)).collect();
+        assert_eq!(found, expected, "in pages of {size}");
+        assert!(read.iter().all(|it| it.event == told(it.number)));
+        assert!(read.is_sorted_by(|a, b| a.cursor < b.cursor));
+    }
+    assert_eq!(reader.log(Cursor(u64::MAX), 5).unwrap(), []);
+}
+
+/// Readers that follow the log while it grows see every event once and in order.
+pub fn the_log_has_no_gaps_while_it_grows(place: Place<'_>) {
+    const BATCHES: u64 = 60;
+    let (mut writer, _) = owner(place);
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let followers: Vec<_> = (1..=2_usize)
+            .map(|follower| {
+                let (done, mut reader) = (&done, place().reader().unwrap());
+                scope.spawn(move || {
+                    let mut read: Vec<Logged> = Vec::new();
+                    loop {
+                        let finished = done.load(Ordering::SeqCst);
+                        let page = reader.log(read.last().map_or(Cursor(0), |it| it.cursor), 7 * follower).unwrap();
+                        if page.is_empty() && finished {
+                            return read;
+                        }
+                        read.extend(page);
+                    }
+                })
+            })
+            .collect();
+        let mut stored = Vec::new();
+        for batch in 0..BATCHES {
+            let appends: Vec<Append> = (0..5).map(|stream| several(&format!("s{stream}"), batch * 2, 2)).collect();
+            stored.extend(
+                appends.iter().flat_map(|it| [(it.stream.clone(), batch * 2 + 1), (it.stream.clone(), batch * 2 + 2)]),
+            );
+            assert!(writer.append(appends).unwrap().iter().all(Result::is_ok));
+        }
+        done.store(true, Ordering::SeqCst);
+        for follower in followers {
+            let read = follower.join().unwrap();
+            let found: Vec<_> = read.into_iter().map(|it| (it.stream, it.number)).collect();
+            assert!(found == stored, "{} events read of {}", found.len(), stored.len());
+        }
+    });
+}
+
+/// A cursor stays good when the end of the log is forgotten: what comes next comes after it.
+pub fn places_in_the_log_are_never_given_twice(place: Place<'_>) {
+    let (mut writer, mut reader) = owner(place);
+    writer.append(vec![one("a", 0), last("b", 0)]).unwrap();
+    let end = reader.log(Cursor(0), 9).unwrap().last().unwrap().cursor;
+    assert_eq!(writer.forget(&[id("b")]).unwrap(), 1);
+    drop((writer, reader));
+    let (mut writer, mut reader) = owner(place);
+    writer.append(vec![one("c", 0)]).unwrap();
+    let after = reader.log(end, 9).unwrap();
+    assert_eq!(after.iter().map(|it| it.stream.as_str()).collect::<Vec<_>>(), ["c"]);
+}
+
+/// A store with nothing in it.
+pub fn empty_stores_answer(place: Place<'_>) {
+    let mut reader = place().reader().unwrap();
+    assert_eq!(reader.load(&id("s")).unwrap(), None);
+    assert_eq!(reader.history(&id("s"), 0, 9).unwrap(), []);
+    assert_eq!(reader.log(Cursor::default(), 9).unwrap(), []);
+    assert_eq!(reader.open_streams(None, 9).unwrap(), []);
+    let page = reader.list(&Query::default()).unwrap();
+    assert_eq!((page.items, page.next), (Vec::new(), None));
+}

@@ -1,0 +1,121 @@
+//! Why a store says no. Messages name the place and the way out; what the driver said is the source.
+//!
+//! Never a conflict: that is an answer to one append, not a failure of the store.
+
+use std::time::Duration;
+
+/// What the driver said.
+pub(crate) type Cause = Box<dyn std::error::Error + Send + Sync>;
+
+/// Why a store cannot do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The server cannot be reached, or broke off. The same writer or reader goes on when it is back.
+    #[error("the store {place} cannot be reached; trying again in {} ms", retry_after.as_millis())]
+    Unavailable {
+        /// Which store.
+        place: String,
+        /// When to ask again.
+        retry_after: Duration,
+        /// What the driver said.
+        source: Cause,
+    },
+    /// Another process keeps the store locked for longer than one waits for a commit.
+    #[error("the store {place} is locked by another process; end that one, or try again")]
+    Busy {
+        /// Which store.
+        place: String,
+    },
+    /// There is no room left.
+    #[error("no room left to write the store {place}; free some space on its disk, then try again")]
+    Full {
+        /// Which store.
+        place: String,
+    },
+    /// The store may be read but not written.
+    #[error("the store {place} is read-only; make the file and its folder writable for this user")]
+    ReadOnly {
+        /// Which store.
+        place: String,
+    },
+    /// There is no store and none can be made.
+    #[error("the store {place} cannot be opened; its folder must exist and this user must be allowed to use it")]
+    CannotOpen {
+        /// Which store.
+        place: String,
+        /// What the driver said.
+        source: Cause,
+    },
+    /// What was read is not what was written.
+    #[error("the store {place} is damaged ({detail}); stop the engine, keep a copy, restore the last backup")]
+    Corrupt {
+        /// Which store.
+        place: String,
+        /// What was found.
+        detail: String,
+    },
+    /// There is something, and it is not a store of Sluice.
+    #[error("{place} is not a store of Sluice ({detail}); give another place, or move that file away")]
+    NotAStore {
+        /// What was opened.
+        place: String,
+        /// What was found.
+        detail: String,
+    },
+    /// A newer Sluice wrote it.
+    #[error("the store {place} has schema {found}, and this Sluice knows up to {known}; use a newer Sluice")]
+    TooNew {
+        /// Which store.
+        place: String,
+        /// The schema it has.
+        found: u32,
+        /// The newest this program knows.
+        known: u32,
+    },
+    /// Another writer owns the store.
+    #[error("the store is owned by {by} for another {} ms; stop that engine, or wait", remaining.as_millis())]
+    Owned {
+        /// Who.
+        by: String,
+        /// For how long, if it does not ask for more.
+        remaining: Duration,
+    },
+    /// This writer does not own the store, or another took it over. Nothing was written.
+    #[error("this writer does not own the store (any more); load everything again after owning it")]
+    LostOwnership,
+    /// The caller broke a rule of the port. Nothing was written.
+    #[error("a batch that breaks a rule of the store: {0}")]
+    Misuse(String),
+    /// The address of a store that is none of the known kinds.
+    #[error("`{0}` is not the address of a store; say sqlite:PATH, postgres://HOST/DATABASE or memory:")]
+    Address(String),
+    /// The driver failed in a way that has no name here.
+    #[error("the store {place} failed")]
+    Failed {
+        /// Which store.
+        place: String,
+        /// What the driver said.
+        source: Cause,
+    },
+}
+
+impl StoreError {
+    /// When to try the same again, if that can help by itself.
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            StoreError::Unavailable { retry_after, .. } => Some(*retry_after),
+            StoreError::Busy { .. } => Some(Duration::from_millis(100)),
+            StoreError::Full { .. } => Some(Duration::from_secs(1)),
+            StoreError::Owned { remaining, .. } => Some(*remaining),
+            StoreError::ReadOnly { .. }
+            | StoreError::CannotOpen { .. }
+            | StoreError::Corrupt { .. }
+            | StoreError::NotAStore { .. }
+            | StoreError::TooNew { .. }
+            | StoreError::LostOwnership
+            | StoreError::Misuse(_)
+            | StoreError::Address(_)
+            | StoreError::Failed { .. } => None,
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! What a store holds, as maps, and what each verb of the port does to it.
+//!
+//! This is the model: written to be read, not to be fast. It never fails for a reason of its own.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
+use std::time::Duration;
+
+use crate::ownership::Owner;
+use crate::{
+    Append, Conflict, Cursor, Digest, Effect, Event, Header, Lease, Logged, OpenEffect, Order, Page, PageKey, Query,
+    RowKey, StoreError, Stored, StreamId, Summary,
+};
+
+#[derive(Clone, Default)]
+pub(super) struct State {
+    streams: BTreeMap<StreamId, Stream>,
+    /// Where in its stream each event of the log stands.
+    log: BTreeMap<u64, (StreamId, u64)>,
+    /// The last place in the log that was given away; it outlives what is forgotten.
+    last: u64,
+    /// Each body, and the streams that brought it.
+    blobs: BTreeMap<Digest, (Vec<u8>, BTreeSet<StreamId>)>,
+    owner: Owner,
+}
+
+#[derive(Clone)]
+struct Stream {
+    events: Vec<Event>,
+    header: Header,
+    rows: BTreeMap<RowKey, Vec<u8>>,
+    effects: BTreeMap<String, (Effect, Option<Lease>)>,
+    timers: BTreeMap<String, i64>,
+}
+
+impl Stream {
+    fn is_live(&self) -> bool {
+        self.header.card.open || !self.effects.is_empty() || !self.timers.is_empty()
+    }
+
+    fn change(&mut self, append: Append) {
+        self.events.extend(append.events);
+        self.header = append.header;
+        for (key, row) in append.rows {
+            match row {
+                Some(row) => drop(self.rows.insert(key, row)),
+                None => drop(self.rows.remove(&key)),
+            }
+        }
+        for id in append.settled {
+            self.effects.remove(&id);
+        }
+        for effect in append.effects {
+            self.effects.insert(effect.id.clone(), (effect, None));
+        }
+        for (id, lease) in append.leases {
+            if let Some((_, held)) = self.effects.get_mut(&id) {
+                *held = lease;
+            }
+        }
+        for (key, due) in append.timers {
+            match due {
+                Some(due) => drop(self.timers.insert(key, due)),
+                None => drop(self.timers.remove(&key)),
+            }
+        }
+    }
+}
+
+impl State {
+    pub(super) fn epoch(&self) -> u64 {
+        self.owner.epoch
+    }
+
+    pub(super) fn own(&mut self, mine: Option<u64>, name: &str, now: i64, ttl: Duration) -> Result<u64, StoreError> {
+        self.owner.take(mine, name, now, ttl)
+    }
+
+    pub(super) fn release(&mut self, epoch: u64) {
+        if epoch == self.owner.epoch {
+            self.owner.name = None;
+        }
+    }
+
+    pub(super) fn append(&mut self, batch: Vec<Append>) -> Vec<Result<u64, Conflict>> {
+        batch.into_iter().map(|append| self.append_one(append)).collect()
+    }
+
+    fn append_one(&mut self, append: Append) -> Result<u64, Conflict> {
+        let found = self.streams.get(&append.stream).map_or(0, |it| it.events.len() as u64);
+        if found != append.expected {
+            return Err(Conflict { stream: append.stream, expected: append.expected, found });
+        }
+        let version = append.version();
+        for number in found + 1..=version {
+            self.last += 1;
+            self.log.insert(self.last, (append.stream.clone(), number));
+        }
+        for (digest, body) in &append.blobs {
+            let (_, users) = self.blobs.entry(*digest).or_insert_with(|| (body.clone(), BTreeSet::new()));
+            users.insert(append.stream.clone());
+        }
+        let empty = || Stream {
+            events: Vec::new(),
+            header: append.header.clone(),
+            rows: BTreeMap::new(),
+            effects: BTreeMap::new(),
+            timers: BTreeMap::new(),
+        };
+        self.streams.entry(append.stream.clone()).or_insert_with(empty).change(append);
+        Ok(version)
+    }
+
+    pub(super) fn forget(&mut self, streams: &[StreamId]) -> usize {
+        let mut gone = BTreeSet::new();
+        for id in streams {
+            if self.streams.get(id).is_some_and(|it| !it.is_live()) {
+                self.streams.remove(id);
+                gone.insert(id);
+            }
+        }
+        self.log.retain(|_, (stream, _)| !gone.contains(stream));
+        for (_, users) in self.blobs.values_mut() {
+            users.retain(|stream| !gone.contains(stream));
+        }
+        self.blobs.retain(|_, (_, users)| !users.is_empty());
+        gone.len()
+    }
+
+    pub(super) fn load(&self, stream: &StreamId) -> Option<Stored> {
+        let it = self.streams.get(stream)?;
+        let effects = it.effects.values();
+        Some(Stored {
+            version: it.events.len() as u64,
+            header: it.header.clone(),
+            rows: it.rows.iter().map(|(key, row)| (*key, row.clone())).collect(),
+            effects: effects.map(|(it, lease)| OpenEffect { effect: it.clone(), lease: lease.clone() }).collect(),
+            timers: it.timers.iter().map(|(key, due)| (key.clone(), *due)).collect(),
+        })
+    }
+
+    pub(super) fn history(&self, stream: &StreamId, after: u64, limit: usize) -> Vec<(u64, Event)> {
+        let events = self.streams.get(stream).map_or(&[][..], |it| &it.events);
+        let numbered = (1..).zip(events).filter(|(number, _)| *number > after);
+        numbered.take(limit).map(|(number, event)| (number, event.clone())).collect()
+    }
+
+    pub(super) fn log(&self, after: Cursor, limit: usize) -> Vec<Logged> {
+        let places = self.log.range((Bound::Excluded(after.0), Bound::Unbounded));
+        let found = places.filter_map(|(place, (stream, number))| {
+            let event = self.streams.get(stream)?.events.get(usize::try_from(*number - 1).ok()?)?.clone();
+            Some(Logged { cursor: Cursor(*place), stream: stream.clone(), number: *number, event })
+        });
+        found.take(limit).collect()
+    }
+
+    pub(super) fn open_streams(&self, after: Option<&StreamId>, limit: usize) -> Vec<StreamId> {
+        let start = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let live = self.streams.range((start, Bound::Unbounded)).filter(|(_, it)| it.is_live());
+        live.map(|(id, _)| id.clone()).take(limit).collect()
+    }
+
+    pub(super) fn list(&self, query: &Query) -> Page {
+        let is = |wanted: &Option<String>, found: &str| wanted.as_deref().is_none_or(|wanted| wanted == found);
+        let mut found: BTreeMap<PageKey, Summary> = BTreeMap::new();
+        for (stream, it) in &self.streams {
+            let card = &it.header.card;
+            let matches = is(&query.kind, &card.kind)
+                && is(&query.status, &card.status)
+                && is(&query.group, &card.group)
+                && query.open.is_none_or(|open| open == card.open);
+            if matches {
+                let summary = Summary { stream: stream.clone(), version: it.events.len() as u64, card: card.clone() };
+                found.insert(PageKey { created: card.created, stream: stream.clone() }, summary);
+            }
+        }
+        let after = query.after.as_ref();
+        let items: Vec<Summary> = match query.order {
+            Order::Oldest => {
+                let start = after.map_or(Bound::Unbounded, Bound::Excluded);
+                found.range((start, Bound::Unbounded)).map(|(_, it)| it.clone()).take(query.limit).collect()
+            }
+            Order::Newest => {
+                let end = after.map_or(Bound::Unbounded, Bound::Excluded);
+                found.range((Bound::Unbounded, end)).rev().map(|(_, it)| it.clone()).take(query.limit).collect()
+            }
+        };
+        Page::of(items, query.limit)
+    }
+
+    pub(super) fn blob(&self, digest: &Digest) -> Option<Vec<u8>> {
+        self.blobs.get(digest).map(|(body, _)| body.clone())
+    }
+}

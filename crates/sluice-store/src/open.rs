@@ -1,0 +1,71 @@
+//! From an address to a store: `sqlite:PATH`, `postgres://…`, `memory:`.
+//!
+//! The only place that knows which kinds of store there are.
+
+use crate::memory::Memory;
+use crate::postgres::Postgres;
+use crate::sqlite::Sqlite;
+use crate::{Reader, StoreError, Writer};
+
+/// A store that was opened. Clones are the same store.
+#[derive(Clone)]
+pub struct Store(Kind);
+
+#[derive(Clone)]
+enum Kind {
+    Memory(Memory),
+    Sqlite(Sqlite),
+    Postgres(Postgres),
+}
+
+impl Store {
+    /// Opens the store at an address, makes it if it is not there, and brings its schema up to date.
+    pub fn open(address: &str) -> Result<Store, StoreError> {
+        if address == "memory:" {
+            return Ok(Store(Kind::Memory(Memory::new())));
+        }
+        if let Some(path) = address.strip_prefix("sqlite:").filter(|path| !path.is_empty()) {
+            return Ok(Store(Kind::Sqlite(Sqlite::open(path.as_ref())?)));
+        }
+        if address.starts_with("postgres://") || address.starts_with("postgresql://") {
+            return Ok(Store(Kind::Postgres(Postgres::open(address)?)));
+        }
+        Err(StoreError::Address(address.to_owned()))
+    }
+
+    /// A writer, which owns nothing yet.
+    pub fn writer(&self) -> Result<Box<dyn Writer>, StoreError> {
+        Ok(match &self.0 {
+            Kind::Memory(store) => Box::new(store.writer()),
+            Kind::Sqlite(store) => Box::new(store.writer()?),
+            Kind::Postgres(store) => Box::new(store.writer()?),
+        })
+    }
+
+    /// A reader.
+    pub fn reader(&self) -> Result<Box<dyn Reader>, StoreError> {
+        Ok(match &self.0 {
+            Kind::Memory(store) => Box::new(store.reader()),
+            Kind::Sqlite(store) => Box::new(store.reader()?),
+            Kind::Postgres(store) => Box::new(store.reader()?),
+        })
+    }
+}
+
+impl From<Memory> for Store {
+    fn from(memory: Memory) -> Store {
+        Store(Kind::Memory(memory))
+    }
+}
+
+impl From<Sqlite> for Store {
+    fn from(sqlite: Sqlite) -> Store {
+        Store(Kind::Sqlite(sqlite))
+    }
+}
+
+impl From<Postgres> for Store {
+    fn from(postgres: Postgres) -> Store {
+        Store(Kind::Postgres(postgres))
+    }
+}

@@ -1,0 +1,167 @@
+//! The two sides of the port, and what every implementation promises.
+//!
+//! Five verbs write, six read. Whoever needs more writes it above the port, so that there is one of it, not three.
+
+use std::time::Duration;
+
+use crate::{Append, Card, Conflict, Digest, Event, StoreError, Stored, StreamId};
+
+/// The writing side. One writer owns the store at a time; the others are refused.
+pub trait Writer: Send {
+    /// Takes the store, or keeps it for another `ttl`.
+    ///
+    /// - This writer owns it: the epoch stays, and with it everything the owner knows about the store stays true.
+    /// - Nobody does, the owner's time is up, or the owner has the same name (it was started again): a new epoch.
+    /// - Otherwise [`StoreError::Owned`].
+    ///
+    /// The time only says when another may take over; the epoch alone is the fence. An owner that slept through its
+    /// time and was not replaced goes on. Refusing it was rejected: it would stop an engine whenever a laptop wakes up
+    /// and make nothing safer, since whoever takes over changes the epoch.
+    fn own(&mut self, owner: &str, ttl: Duration) -> Result<Ownership, StoreError>;
+
+    /// Gives the store up, so that the next owner need not wait. Does nothing if it is not owned by this writer.
+    fn release(&mut self) -> Result<(), StoreError>;
+
+    /// Stores a batch in one commit, which is durable when this returns.
+    ///
+    /// The appends are looked at in order, so one may build on another of the same stream. Each is stored (the
+    /// stream's new version) or conflicts, and a conflict spoils no other. Reading the log gives the stored ones in
+    /// this order.
+    ///
+    /// With an error, no reader sees a part of the batch without the rest, and:
+    /// - [`StoreError::Misuse`] and [`StoreError::LostOwnership`]: nothing is stored.
+    /// - [`StoreError::Unavailable`] and the others: it is not known whether the batch is stored (a connection may
+    ///   break while a commit is on its way; a disk may fail after the write). Hand in the same appends again, in the
+    ///   same order, alone or among others: the writer finds out first, answers those that were stored with their
+    ///   version and stores the others now. A new process simply loads the streams.
+    fn append(&mut self, batch: Vec<Append>) -> Result<Vec<Result<u64, Conflict>>, StoreError>;
+
+    /// Removes streams with everything of theirs, and the blobs that no other stream brought. A stream that
+    /// [`Reader::open_streams`] would name stays. Says how many are gone.
+    fn forget(&mut self, streams: &[StreamId]) -> Result<usize, StoreError>;
+}
+
+/// The reading side. There may be many; none keeps the writer waiting. Each answer is of one moment: everything that
+/// was durable when it was asked, and no half of a batch.
+pub trait Reader: Send {
+    /// A stream as it stands now.
+    fn load(&mut self, stream: &StreamId) -> Result<Option<Stored>, StoreError>;
+
+    /// The events of a stream with a number above `after`, in order, at most `limit`.
+    fn history(&mut self, stream: &StreamId, after: u64, limit: usize) -> Result<Vec<(u64, Event)>, StoreError>;
+
+    /// The events of all streams after a place in the log, in the order of their commits, at most `limit`. Whoever
+    /// goes on from the last cursor misses none: no event ever appears before one that was already read.
+    fn log(&mut self, after: Cursor, limit: usize) -> Result<Vec<Logged>, StoreError>;
+
+    /// The streams that are open or have effects or timers left, by name, after `after`, at most `limit`. What this
+    /// costs does not depend on how many others there are.
+    fn open_streams(&mut self, after: Option<&StreamId>, limit: usize) -> Result<Vec<StreamId>, StoreError>;
+
+    /// Cards, filtered and in pages.
+    ///
+    /// An index serves: no filter, `kind`, `kind` with `status`, `group`, and `open: Some(true)`. Further filters are
+    /// applied while walking along it.
+    fn list(&mut self, query: &Query) -> Result<Page, StoreError>;
+
+    /// The blob with this digest.
+    fn blob(&mut self, digest: &Digest) -> Result<Option<Vec<u8>>, StoreError>;
+}
+
+/// What a writer gets when it owns the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ownership {
+    /// Grows with every change of owner.
+    pub epoch: u64,
+    /// For how long nobody else can take it, counted from the call.
+    pub ttl: Duration,
+}
+
+/// A place in the log of all streams. Only good for going on from; 0 is before the first event.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Cursor(pub u64);
+
+/// An event in the log of all streams.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Logged {
+    /// Where it stands in the log.
+    pub cursor: Cursor,
+    /// Whose it is.
+    pub stream: StreamId,
+    /// Its number in that stream, from 1.
+    pub number: u64,
+    /// What happened.
+    pub event: Event,
+}
+
+/// Which cards to list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Query {
+    /// Only of this kind.
+    pub kind: Option<String>,
+    /// Only with this status.
+    pub status: Option<String>,
+    /// Only of this group.
+    pub group: Option<String>,
+    /// Only open ones, or only ended ones.
+    pub open: Option<bool>,
+    /// In which order.
+    pub order: Order,
+    /// Where the page before ended.
+    pub after: Option<PageKey>,
+    /// At most so many.
+    pub limit: usize,
+}
+
+impl Default for Query {
+    fn default() -> Query {
+        Query { kind: None, status: None, group: None, open: None, order: Order::Newest, after: None, limit: 100 }
+    }
+}
+
+/// In which order to list; by when a stream was created, then by its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// The latest first.
+    Newest,
+    /// The earliest first.
+    Oldest,
+}
+
+/// Where a page ended.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PageKey {
+    /// When the last stream of the page was created.
+    pub created: i64,
+    /// Its name.
+    pub stream: StreamId,
+}
+
+/// A page of a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Page {
+    /// What matched.
+    pub items: Vec<Summary>,
+    /// Where the next page goes on, if there may be one.
+    pub next: Option<PageKey>,
+}
+
+impl Page {
+    /// A page of what was found when `limit` were asked for: a full page may have another behind it.
+    pub(crate) fn of(items: Vec<Summary>, limit: usize) -> Page {
+        let last = items.last().filter(|_| items.len() == limit);
+        let next = last.map(|it| PageKey { created: it.card.created, stream: it.stream.clone() });
+        Page { items, next }
+    }
+}
+
+/// A stream in a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Summary {
+    /// Which stream.
+    pub stream: StreamId,
+    /// How many events it has.
+    pub version: u64,
+    /// What it shows.
+    pub card: Card,
+}

@@ -1,0 +1,219 @@
+//! The reading side on SQLite: a connection that only reads, and a snapshot for every answer.
+//!
+//! Every payload is compared with its checksum: SQLite notices damaged structure, not damaged content.
+
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use super::fault::Place;
+use super::list;
+use crate::{
+    Card, Cursor, Digest, Effect, Event, Header, Lease, Logged, OpenEffect, Page, Query, Reader, RowKey, StoreError,
+    Stored, StreamId, codec,
+};
+
+/// The columns that make a card, in the order in which [`card`] takes them.
+pub(super) const CARD_COLUMNS: &str = "kind, status, belongs, title, open, created, updated";
+
+/// The card that stands in a row from this column on.
+pub(super) fn card(row: &Row<'_>, from: usize) -> Result<Card, rusqlite::Error> {
+    Ok(Card {
+        kind: row.get(from)?,
+        status: row.get(from + 1)?,
+        group: row.get(from + 2)?,
+        title: row.get(from + 3)?,
+        open: row.get(from + 4)?,
+        created: row.get(from + 5)?,
+        updated: row.get(from + 6)?,
+    })
+}
+
+/// The checksum of some bytes.
+pub(super) fn sum(parts: &[&[u8]]) -> i64 {
+    let mut hasher = crc32fast::Hasher::new();
+    parts.iter().for_each(|part| hasher.update(part));
+    i64::from(hasher.finalize())
+}
+
+/// The checksum of a header, its card included.
+pub(super) fn header_sum(header: &Header) -> i64 {
+    let card = &header.card;
+    sum(&[
+        card.kind.as_bytes(),
+        card.status.as_bytes(),
+        card.group.as_bytes(),
+        card.title.as_bytes(),
+        &[u8::from(card.open)],
+        &card.created.to_le_bytes(),
+        &card.updated.to_le_bytes(),
+        &header.data,
+    ])
+}
+
+/// The reading side of a [`super::Sqlite`].
+pub struct SqliteReader {
+    connection: Connection,
+    place: Place,
+}
+
+impl SqliteReader {
+    pub(super) fn new(connection: Connection, place: Place) -> SqliteReader {
+        SqliteReader { connection, place }
+    }
+
+    fn fault(&self) -> impl Fn(rusqlite::Error) -> StoreError {
+        |error| self.place.fault(error)
+    }
+
+    fn check(&self, what: &str, is: i64, should: i64) -> Result<(), StoreError> {
+        if is == should { Ok(()) } else { Err(self.place.corrupt(format!("{what} with a wrong checksum"))) }
+    }
+
+    fn rows(&self, number: i64) -> Result<Vec<(RowKey, Vec<u8>)>, StoreError> {
+        let sql = "SELECT major, minor, data, sum FROM part WHERE stream = ?1 ORDER BY major, minor";
+        let mut statement = self.connection.prepare_cached(sql).map_err(self.fault())?;
+        let mut found = statement.query([number]).map_err(self.fault())?;
+        let mut rows = Vec::new();
+        while let Some(row) = found.next().map_err(self.fault())? {
+            let read = || Ok((RowKey(row.get(0)?, row.get(1)?), row.get::<_, Vec<u8>>(2)?, row.get(3)?));
+            let (key, data, should) = read().map_err(self.fault())?;
+            self.check("a row", sum(&[&data]), should)?;
+            rows.push((key, data));
+        }
+        Ok(rows)
+    }
+
+    fn effects(&self, number: i64) -> Result<Vec<OpenEffect>, StoreError> {
+        let sql = "SELECT id, kind, data, holder, until, sum FROM effect WHERE stream = ?1 ORDER BY id";
+        let mut statement = self.connection.prepare_cached(sql).map_err(self.fault())?;
+        let mut found = statement.query([number]).map_err(self.fault())?;
+        let mut effects = Vec::new();
+        while let Some(row) = found.next().map_err(self.fault())? {
+            let read = || {
+                let effect = Effect { id: row.get(0)?, kind: row.get(1)?, data: row.get(2)? };
+                let (holder, until): (Option<String>, Option<i64>) = (row.get(3)?, row.get(4)?);
+                let lease = holder.zip(until).map(|(holder, until)| Lease { holder, until });
+                Ok((OpenEffect { effect, lease }, row.get(5)?))
+            };
+            let (open, should) = read().map_err(self.fault())?;
+            self.check("an effect", sum(&[open.effect.kind.as_bytes(), &open.effect.data]), should)?;
+            effects.push(open);
+        }
+        Ok(effects)
+    }
+
+    fn timers(&self, number: i64) -> Result<Vec<(String, i64)>, StoreError> {
+        let read = || {
+            let sql = "SELECT key, due FROM timer WHERE stream = ?1 ORDER BY key";
+            let mut statement = self.connection.prepare_cached(sql)?;
+            statement.query_map([number], |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<Result<Vec<_>, _>>()
+        };
+        read().map_err(self.fault())
+    }
+
+    fn stored(&self, stream: &StreamId) -> Result<Option<Stored>, StoreError> {
+        let find = || {
+            let sql = format!("SELECT number, version, {CARD_COLUMNS}, data, sum FROM stream WHERE id = ?1");
+            let read = |row: &Row<'_>| {
+                let header = Header { card: card(row, 2)?, data: row.get(9)? };
+                Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)? as u64, header, row.get::<_, i64>(10)?))
+            };
+            self.connection.prepare_cached(&sql)?.query_row([stream.as_str()], read).optional()
+        };
+        let Some((number, version, header, should)) = find().map_err(self.fault())? else { return Ok(None) };
+        self.check("a header", header_sum(&header), should)?;
+        let (rows, effects, timers) = (self.rows(number)?, self.effects(number)?, self.timers(number)?);
+        Ok(Some(Stored { version, header, rows, effects, timers }))
+    }
+
+    /// Does something in which every question sees the same moment.
+    fn snapshot<T>(&self, work: impl FnOnce() -> Result<T, StoreError>) -> Result<T, StoreError> {
+        let transaction = self.connection.unchecked_transaction().map_err(self.fault())?;
+        let answer = work()?;
+        transaction.finish().map_err(self.fault())?;
+        Ok(answer)
+    }
+}
+
+impl Reader for SqliteReader {
+    fn load(&mut self, stream: &StreamId) -> Result<Option<Stored>, StoreError> {
+        self.snapshot(|| self.stored(stream))
+    }
+
+    fn history(&mut self, stream: &StreamId, after: u64, limit: usize) -> Result<Vec<(u64, Event)>, StoreError> {
+        // Starts at the row that holds the event after `after`, which may begin before it.
+        let sql = "WITH the AS (SELECT number FROM stream WHERE id = ?1)
+             SELECT first, events FROM log WHERE stream = (SELECT number FROM the) AND first >= coalesce(
+                 (SELECT max(first) FROM log WHERE stream = (SELECT number FROM the) AND first <= ?2), 0)
+             ORDER BY first";
+        let mut statement = self.connection.prepare_cached(sql).map_err(self.fault())?;
+        let start = i64::try_from(after.saturating_add(1)).unwrap_or(i64::MAX);
+        let mut found = statement.query(params![stream.as_str(), start]).map_err(self.fault())?;
+        let mut history = Vec::new();
+        while history.len() < limit
+            && let Some(row) = found.next().map_err(self.fault())?
+        {
+            let (first, events): (i64, Vec<u8>) = both(row).map_err(self.fault())?;
+            let events = codec::decode(&events).map_err(|detail| self.place.corrupt(detail))?;
+            history.extend((first as u64..).zip(events).filter(|(number, _)| *number > after));
+        }
+        history.truncate(limit);
+        Ok(history)
+    }
+
+    fn log(&mut self, after: Cursor, limit: usize) -> Result<Vec<Logged>, StoreError> {
+        let sql = "SELECT log.position, log.events, stream.id, log.first
+             FROM log LEFT JOIN stream ON stream.number = log.stream
+             WHERE position >= coalesce((SELECT max(position) FROM log WHERE position <= ?1), 0) ORDER BY position";
+        let mut statement = self.connection.prepare_cached(sql).map_err(self.fault())?;
+        let start = i64::try_from(after.0.saturating_add(1)).unwrap_or(i64::MAX);
+        let mut found = statement.query([start]).map_err(self.fault())?;
+        let mut log = Vec::new();
+        while log.len() < limit
+            && let Some(row) = found.next().map_err(self.fault())?
+        {
+            let (position, events): (i64, Vec<u8>) = both(row).map_err(self.fault())?;
+            let read = || Ok((StreamId(row.get(2)?), row.get::<_, i64>(3)? as u64));
+            let (stream, first) = read().map_err(self.fault())?;
+            let events = codec::decode(&events).map_err(|detail| self.place.corrupt(detail))?;
+            let places = (position as u64..).zip(first..).zip(events);
+            log.extend(places.filter(|((place, _), _)| *place > after.0).map(|((place, number), event)| Logged {
+                cursor: Cursor(place),
+                stream: stream.clone(),
+                number,
+                event,
+            }));
+        }
+        log.truncate(limit);
+        Ok(log)
+    }
+
+    fn open_streams(&mut self, after: Option<&StreamId>, limit: usize) -> Result<Vec<StreamId>, StoreError> {
+        let read = || {
+            let sql = "SELECT id FROM stream INDEXED BY stream_live WHERE live = 1 AND id > ?1 ORDER BY id LIMIT ?2";
+            let mut statement = self.connection.prepare_cached(sql)?;
+            let start = after.map_or("", StreamId::as_str);
+            statement
+                .query_map(params![start, limit as i64], |row| Ok(StreamId(row.get(0)?)))?
+                .collect::<Result<Vec<_>, _>>()
+        };
+        read().map_err(self.fault())
+    }
+
+    fn list(&mut self, query: &Query) -> Result<Page, StoreError> {
+        list::list(&self.connection, query).map_err(self.fault())
+    }
+
+    fn blob(&mut self, digest: &Digest) -> Result<Option<Vec<u8>>, StoreError> {
+        let read = || {
+            let mut statement = self.connection.prepare_cached("SELECT body, sum FROM blob WHERE digest = ?1")?;
+            statement.query_row([digest.0], |row| Ok((row.get::<_, Vec<u8>>(0)?, row.get::<_, i64>(1)?))).optional()
+        };
+        let Some((body, should)) = read().map_err(self.fault())? else { return Ok(None) };
+        self.check("a blob", sum(&[&body]), should)?;
+        Ok(Some(body))
+    }
+}
+
+fn both(row: &Row<'_>) -> Result<(i64, Vec<u8>), rusqlite::Error> {
+    Ok((row.get(0)?, row.get(1)?))
+}

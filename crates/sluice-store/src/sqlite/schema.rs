@@ -1,0 +1,139 @@
+//! The tables of a SQLite store, and the steps from each version of them to the next.
+//!
+//! A version that has been shipped is never edited; a change is a new step. A file of a newer version is refused.
+
+use rusqlite::{Connection, TransactionBehavior};
+
+use super::fault::Place;
+use crate::StoreError;
+
+/// Says in the file that it is ours: `SLUC`.
+const APPLICATION: i64 = 0x534c_5543;
+
+/// The steps; the version of a file says how many it has behind it.
+const STEPS: [&str; 1] = [VERSION_1];
+
+// Streams have a number, because their names would stand in every key of every table. What changes with every append
+// stands in no index. The four tables without row ids are only ever looked up by their keys.
+const VERSION_1: &str = "
+CREATE TABLE owner (
+    one      INTEGER PRIMARY KEY CHECK (one = 1),
+    epoch    INTEGER NOT NULL,
+    name     TEXT,
+    until    INTEGER NOT NULL,
+    -- The last place in the log whose row may have been forgotten; places are never given twice.
+    position INTEGER NOT NULL
+) STRICT;
+INSERT INTO owner VALUES (1, 0, NULL, 0, 0);
+
+CREATE TABLE stream (
+    number  INTEGER PRIMARY KEY,
+    id      TEXT NOT NULL UNIQUE,
+    version INTEGER NOT NULL,
+    kind    TEXT NOT NULL,
+    status  TEXT NOT NULL,
+    belongs TEXT NOT NULL,
+    title   TEXT NOT NULL,
+    open    INTEGER NOT NULL,
+    live    INTEGER NOT NULL,
+    created INTEGER NOT NULL,
+    updated INTEGER NOT NULL,
+    data    BLOB NOT NULL,
+    sum     INTEGER NOT NULL
+) STRICT;
+CREATE INDEX stream_created ON stream (created, id);
+CREATE INDEX stream_kind ON stream (kind, created, id);
+CREATE INDEX stream_status ON stream (kind, status, created, id);
+CREATE INDEX stream_belongs ON stream (belongs, created, id);
+CREATE INDEX stream_open ON stream (created, id) WHERE open = 1;
+CREATE INDEX stream_live ON stream (id) WHERE live = 1;
+
+CREATE TABLE log (
+    position INTEGER PRIMARY KEY,
+    stream   INTEGER NOT NULL,
+    first    INTEGER NOT NULL,
+    count    INTEGER NOT NULL,
+    events   BLOB NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX log_stream ON log (stream, first);
+
+CREATE TABLE part (
+    stream INTEGER NOT NULL,
+    major  INTEGER NOT NULL,
+    minor  INTEGER NOT NULL,
+    data   BLOB NOT NULL,
+    sum    INTEGER NOT NULL,
+    PRIMARY KEY (stream, major, minor)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE effect (
+    stream INTEGER NOT NULL,
+    id     TEXT NOT NULL,
+    kind   TEXT NOT NULL,
+    data   BLOB NOT NULL,
+    sum    INTEGER NOT NULL,
+    holder TEXT,
+    until  INTEGER,
+    PRIMARY KEY (stream, id)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE timer (
+    stream INTEGER NOT NULL,
+    key    TEXT NOT NULL,
+    due    INTEGER NOT NULL,
+    PRIMARY KEY (stream, key)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE blob (
+    digest BLOB NOT NULL PRIMARY KEY,
+    body   BLOB NOT NULL,
+    sum    INTEGER NOT NULL
+) STRICT;
+CREATE TABLE blob_use (
+    stream INTEGER NOT NULL,
+    digest BLOB NOT NULL,
+    PRIMARY KEY (stream, digest)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX blob_use_digest ON blob_use (digest);
+";
+
+/// Brings a file up to date, or says why it cannot be used.
+pub(super) fn update(connection: &mut Connection, place: &Place) -> Result<(), StoreError> {
+    let fault = |error| place.fault(error);
+    let known = STEPS.len() as u32;
+    let found = version(connection, place)?;
+    if found > known {
+        return Err(StoreError::TooNew { place: place.to_string(), found, known });
+    }
+    let mode: String = connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0)).map_err(fault)?;
+    if mode != "wal" {
+        let detail = format!("its journal is `{mode}`, and cannot be made `wal`; use a local disk");
+        return Err(StoreError::NotAStore { place: place.to_string(), detail });
+    }
+    if found == known {
+        return Ok(());
+    }
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(fault)?;
+    // Another process may have been quicker.
+    let found = version(&transaction, place)?;
+    for (step, text) in (1_u32..).zip(STEPS).skip(found as usize) {
+        transaction.execute_batch(text).map_err(fault)?;
+        transaction.pragma_update(None, "user_version", step).map_err(fault)?;
+    }
+    transaction.pragma_update(None, "application_id", APPLICATION).map_err(fault)?;
+    transaction.commit().map_err(fault)
+}
+
+/// The version of the schema; 0 for an empty file.
+fn version(connection: &Connection, place: &Place) -> Result<u32, StoreError> {
+    let number =
+        |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0)).map_err(|error| place.fault(error));
+    let application = number("PRAGMA application_id")?;
+    if application == APPLICATION {
+        return Ok(u32::try_from(number("PRAGMA user_version")?).unwrap_or(u32::MAX));
+    }
+    if application == 0 && number("SELECT count(*) FROM sqlite_schema")? == 0 {
+        return Ok(0);
+    }
+    Err(StoreError::NotAStore { place: place.to_string(), detail: "a database of another program".to_owned() })
+}

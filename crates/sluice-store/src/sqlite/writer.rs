@@ -1,0 +1,154 @@
+//! The writing side on SQLite: one transaction per batch, and what the owner knows of streams it wrote before.
+//!
+//! No savepoints: an append can only fail on its version, and that is looked at before anything of it is written.
+//! Measured, a savepoint per append copies every page it touches. What is known of streams is true as long as the
+//! epoch is, and is thrown away when a transaction fails.
+
+mod knowledge;
+mod statements;
+
+use std::time::Duration;
+
+use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
+
+use super::fault::Place;
+use crate::memory::system_time;
+use crate::ownership::Owner;
+use crate::{Append, Conflict, Ownership, StoreError, StreamId, Writer, admit};
+use knowledge::Knowledge;
+use statements::Statements;
+
+/// The writing side of a [`super::Sqlite`].
+pub struct SqliteWriter {
+    connection: Connection,
+    place: Place,
+    epoch: Option<u64>,
+    knowledge: Knowledge,
+}
+
+impl SqliteWriter {
+    pub(super) fn new(connection: Connection, place: Place) -> SqliteWriter {
+        SqliteWriter { connection, place, epoch: None, knowledge: Knowledge::default() }
+    }
+
+    /// Does something in one transaction that is durable afterwards. Whatever fails, nothing is known any more.
+    fn commit<T>(
+        &mut self,
+        work: impl FnOnce(&Transaction<'_>, &mut Knowledge) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let place = &self.place;
+        let done = self
+            .connection
+            .transaction_with_behavior(TransactionBehavior::Immediate)
+            .map_err(|error| place.fault(error))
+            .and_then(|transaction| {
+                let answer = work(&transaction, &mut self.knowledge)?;
+                transaction.commit().map_err(|error| place.fault(error))?;
+                Ok(answer)
+            });
+        if done.is_err() {
+            self.knowledge.clear();
+        }
+        done
+    }
+
+    fn mine(&self) -> Result<u64, StoreError> {
+        self.epoch.ok_or(StoreError::LostOwnership)
+    }
+}
+
+impl Writer for SqliteWriter {
+    fn own(&mut self, owner: &str, ttl: Duration) -> Result<Ownership, StoreError> {
+        let (place, mine) = (self.place.clone(), self.epoch);
+        let epoch = self.commit(|transaction, _| {
+            let mut stored = read_owner(transaction).map_err(|error| place.fault(error))?;
+            let epoch = stored.take(mine, owner, system_time(), ttl)?;
+            write_owner(transaction, &stored).map_err(|error| place.fault(error))?;
+            Ok(epoch)
+        })?;
+        if mine != Some(epoch) {
+            self.knowledge.clear();
+        }
+        self.epoch = Some(epoch);
+        Ok(Ownership { epoch, ttl })
+    }
+
+    fn release(&mut self) -> Result<(), StoreError> {
+        let Some(epoch) = self.epoch.take() else { return Ok(()) };
+        let place = self.place.clone();
+        self.knowledge.clear();
+        self.commit(|transaction, _| {
+            let sql = "UPDATE owner SET name = NULL WHERE epoch = ?1";
+            transaction.execute(sql, [epoch as i64]).map_err(|error| place.fault(error))?;
+            Ok(())
+        })
+    }
+
+    fn append(&mut self, batch: Vec<Append>) -> Result<Vec<Result<u64, Conflict>>, StoreError> {
+        admit::admit(&batch)?;
+        let (place, mine) = (self.place.clone(), self.mine()?);
+        self.commit(|transaction, knowledge| {
+            check_epoch(transaction, mine, &place)?;
+            let mut statements = Statements::prepare(transaction).map_err(|error| place.fault(error))?;
+            let mut answers = Vec::with_capacity(batch.len());
+            for append in &batch {
+                answers.push(statements.append(append, knowledge, &place)?);
+            }
+            Ok(answers)
+        })
+    }
+
+    fn forget(&mut self, streams: &[StreamId]) -> Result<usize, StoreError> {
+        let (place, mine) = (self.place.clone(), self.mine()?);
+        self.commit(|transaction, knowledge| {
+            check_epoch(transaction, mine, &place)?;
+            // Before the last row of the log may go, its place must be written down.
+            let last = knowledge.last(transaction).map_err(|error| place.fault(error))?;
+            let mut forget = || {
+                transaction.execute("UPDATE owner SET position = max(position, ?1)", [last as i64])?;
+                let mut gone = 0;
+                for stream in streams {
+                    gone += usize::from(forget_one(transaction, stream)?);
+                    knowledge.remove(stream);
+                }
+                Ok(gone)
+            };
+            forget().map_err(|error| place.fault(error))
+        })
+    }
+}
+
+fn read_owner(connection: &Connection) -> Result<Owner, rusqlite::Error> {
+    connection.query_row("SELECT epoch, name, until FROM owner", [], |row| {
+        Ok(Owner { epoch: row.get::<_, i64>(0)? as u64, name: row.get(1)?, until: row.get(2)? })
+    })
+}
+
+fn write_owner(connection: &Connection, owner: &Owner) -> Result<(), rusqlite::Error> {
+    let sql = "UPDATE owner SET epoch = ?1, name = ?2, until = ?3";
+    connection.execute(sql, params![owner.epoch as i64, owner.name, owner.until])?;
+    Ok(())
+}
+
+fn check_epoch(connection: &Connection, mine: u64, place: &Place) -> Result<(), StoreError> {
+    let epoch = || connection.prepare_cached("SELECT epoch FROM owner")?.query_row([], |row| row.get::<_, i64>(0));
+    let epoch = epoch().map_err(|error| place.fault(error))?;
+    if epoch as u64 == mine { Ok(()) } else { Err(StoreError::LostOwnership) }
+}
+
+fn forget_one(connection: &Connection, stream: &StreamId) -> Result<bool, rusqlite::Error> {
+    let find = "DELETE FROM stream WHERE id = ?1 AND live = 0 RETURNING number";
+    let number: Option<i64> =
+        connection.prepare_cached(find)?.query_row([stream.as_str()], |row| row.get(0)).optional()?;
+    let Some(number) = number else { return Ok(false) };
+    connection.prepare_cached("DELETE FROM log WHERE stream = ?1")?.execute([number])?;
+    connection.prepare_cached("DELETE FROM part WHERE stream = ?1")?.execute([number])?;
+    let mut used = connection.prepare_cached("DELETE FROM blob_use WHERE stream = ?1 RETURNING digest")?;
+    let digests: Vec<Vec<u8>> = used.query_map([number], |row| row.get(0))?.collect::<Result<_, _>>()?;
+    let unused = "DELETE FROM blob WHERE digest = ?1 AND NOT EXISTS (SELECT 1 FROM blob_use WHERE digest = ?1)";
+    let mut unused = connection.prepare_cached(unused)?;
+    for digest in digests {
+        unused.execute([digest])?;
+    }
+    Ok(true)
+}

@@ -1,0 +1,26 @@
+//! Every store passes the one suite.
+
+use sluice_store::Store;
+
+mod memory {
+    use super::Store;
+
+    fn place() -> ((), impl Fn() -> Store) {
+        let store = Store::open("memory:").unwrap();
+        ((), move || store.clone())
+    }
+
+    sluice_store::conformance!(place);
+}
+
+mod sqlite {
+    use super::Store;
+
+    fn place() -> (tempfile::TempDir, impl Fn() -> Store) {
+        let folder = tempfile::tempdir().unwrap();
+        let address = format!("sqlite:{}", folder.path().join("store.db").display());
+        (folder, move || Store::open(&address).unwrap())
+    }
+
+    sluice_store::conformance!(place);
+}
