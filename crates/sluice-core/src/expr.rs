@@ -9,13 +9,15 @@ mod parse;
 
 use std::fmt;
 use std::ops::Range;
+use std::sync::Arc;
 
 pub(crate) use parse::path as path_at;
 pub use parse::{ExprError, parse};
 
-/// A dotted path to a value: `review_round`, `review.result`, `plan.output.items.0`.
+/// A dotted path to a value: `review_round`, `review.result`, `plan.output.items.0`. A copy shares its segments: a
+/// text of megabytes may be nothing but variables.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Path(Vec<String>);
+pub struct Path(Arc<[String]>);
 
 impl Path {
     /// A path of these segments; there is at least one.

@@ -24,7 +24,7 @@ pub enum Found {
     File {
         /// The path to show for it.
         shown: String,
-        /// What is in it, or at least the first [`PromptSource::most`] bytes and one more.
+        /// What is in it; of one that is too large, enough to see that.
         bytes: Vec<u8>,
     },
     /// Nothing that can be read, for this reason.

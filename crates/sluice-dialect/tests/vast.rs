@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use sluice_dialect::prompts::{Found, NoPrompts, PromptSource};
+use sluice_dialect::prompts::{Found, MOST_BYTES_TOGETHER, NoPrompts, PromptSource};
 use sluice_dialect::report::{self, Style};
 use sluice_dialect::{Loaded, Source, Sources, load};
 
@@ -168,12 +168,13 @@ impl PromptSource for Large {
 
 #[test]
 fn a_thousand_steps_share_a_prompt_file() {
-    let mut large = Large("a word and another, and ${input.x} ".repeat(25_000).into_bytes());
+    let mut large = Large("a word and another, and ${input.x} ".repeat(19_000).into_bytes());
     let steps = |name: &dyn Fn(usize) -> String| {
         format!("name: a\nsteps:\n{}", lines(1_000, |n| format!("  - {{name: s{n}, prompt_file: {}}}", name(n))))
     };
     let loaded = check(&steps(&|_| "p.md".into()), &mut large);
     assert!(loaded.is_usable() && loaded.prompts.len() == 1);
     let loaded = check(&steps(&|n| format!("{n}.md")), &mut large);
-    assert!(loaded.prompts.len() < 20, "more than sixteen megabytes of prompts were read");
+    let bytes: usize = loaded.prompts.iter().map(|(_, bytes)| bytes.len()).sum();
+    assert!(bytes <= MOST_BYTES_TOGETHER, "{bytes} bytes of prompts were read");
 }

@@ -10,8 +10,10 @@ use crate::problem::{Code, Problem, clip};
 use crate::span::{Span, Text};
 use crate::text::{BadPlaceholder, Command, Placeholder, Reading, Syntax, Template};
 
-/// The most variables of one prompt file.
+/// The most different variables of one prompt file.
 const MOST_VARIABLES: usize = 500;
+/// The most places of variables in one prompt file.
+const MOST_PLACES: usize = 20_000;
 const ESCAPED: &str = "write `$${` for a `${` that is no variable";
 
 /// Reads a guard or condition; `code` is what a failure is reported as.
@@ -51,14 +53,19 @@ pub(super) fn template(
 pub(super) fn read_file(text: &Text, syntax: Syntax, findings: &mut Findings) -> Reading<Template> {
     let mut reading = Template::read(&text.value, syntax);
     bad(text, &reading.bad, ESCAPED, findings);
+    let mut too_many = |found: &Placeholder, message: String| {
+        findings.hole(Problem::new(Code::TooMuchStructure, text.locate(found.at.clone()), message));
+        Reading { text: Template::literal(""), placeholders: Vec::new(), bad: Vec::new() }
+    };
+    if let Some(found) = reading.placeholders.get(MOST_PLACES) {
+        return too_many(found, format!("variables at more than {MOST_PLACES} places of one prompt file"));
+    }
     let mut seen = BTreeSet::new();
     reading.placeholders.retain(|found| seen.insert(found.path.clone()));
-    if let Some(first) = reading.placeholders.get(MOST_VARIABLES) {
-        let message = format!("more than {MOST_VARIABLES} variables in one prompt file");
-        findings.hole(Problem::new(Code::TooMuchStructure, text.locate(first.at.clone()), message));
-        reading.placeholders.truncate(MOST_VARIABLES);
+    match reading.placeholders.get(MOST_VARIABLES) {
+        Some(found) => too_many(found, format!("more than {MOST_VARIABLES} variables in one prompt file")),
+        None => reading,
     }
-    reading
 }
 
 /// Reads a command, and hands each placeholder with its place to `known`.
