@@ -39,11 +39,14 @@ fn table(span: Span, entries: &[Entry], shape: &Shape, problems: &mut Vec<Proble
     let tag_is_known = |tag: &str| shape.fields().all(|field| field.only.is_empty()) || known_tag(shape, tag);
     let tag = tag.filter(|tag| tag_is_known(tag));
     let mut meant = BTreeSet::new();
+    // With a key of another type, it is the type that is in doubt, and what it alone needs is not asked for.
+    let mut in_doubt = false;
     for entry in entries {
         match shape.field_for(&entry.key.value, tag) {
             Some(field) => {
                 if let Some(tag) = tag.filter(|tag| !field.goes_with(tag)) {
                     problems.push(wrong_variant(entry, shape, tag));
+                    in_doubt = true;
                 }
                 value(&entry.value, &field.kind, &entry.key.value, problems);
             }
@@ -51,7 +54,7 @@ fn table(span: Span, entries: &[Entry], shape: &Shape, problems: &mut Vec<Proble
         }
     }
     for field in shape.fields().filter(|field| field.required) {
-        let applies = field.only.is_empty() || tag.is_some_and(|tag| field.only.contains(&tag));
+        let applies = field.only.is_empty() || !in_doubt && tag.is_some_and(|tag| field.only.contains(&tag));
         let there = entries.iter().any(|entry| entry.key.value == field.key);
         // A misspelt key is one mistake, not an unknown key and a missing one.
         if applies && !there && !meant.contains(field.key) {
