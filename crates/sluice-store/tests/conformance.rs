@@ -24,3 +24,15 @@ mod sqlite {
 
     sluice_store::conformance!(place);
 }
+
+mod postgres {
+    use super::Store;
+    use sluice_store::testing::Cluster;
+
+    fn place() -> ((), impl Fn() -> Store) {
+        let address = Cluster::shared().database();
+        ((), move || Store::open(&address).unwrap())
+    }
+
+    sluice_store::conformance!(place);
+}

@@ -69,7 +69,7 @@ impl SqliteReader {
     }
 
     fn rows(&self, number: i64) -> Result<Vec<(RowKey, Vec<u8>)>, StoreError> {
-        let sql = "SELECT major, minor, data, sum FROM part WHERE stream = ?1 ORDER BY major, minor";
+        let sql = "SELECT major, minor, data, sum FROM piece WHERE stream = ?1 ORDER BY major, minor";
         let mut statement = self.connection.prepare_cached(sql).map_err(self.fault())?;
         let mut found = statement.query([number]).map_err(self.fault())?;
         let mut rows = Vec::new();

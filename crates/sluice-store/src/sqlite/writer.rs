@@ -142,7 +142,7 @@ fn forget_one(connection: &Connection, stream: &StreamId) -> Result<bool, rusqli
         connection.prepare_cached(find)?.query_row([stream.as_str()], |row| row.get(0)).optional()?;
     let Some(number) = number else { return Ok(false) };
     connection.prepare_cached("DELETE FROM log WHERE stream = ?1")?.execute([number])?;
-    connection.prepare_cached("DELETE FROM part WHERE stream = ?1")?.execute([number])?;
+    connection.prepare_cached("DELETE FROM piece WHERE stream = ?1")?.execute([number])?;
     let mut used = connection.prepare_cached("DELETE FROM blob_use WHERE stream = ?1 RETURNING digest")?;
     let digests: Vec<Vec<u8>> = used.query_map([number], |row| row.get(0))?.collect::<Result<_, _>>()?;
     let unused = "DELETE FROM blob WHERE digest = ?1 AND NOT EXISTS (SELECT 1 FROM blob_use WHERE digest = ?1)";
