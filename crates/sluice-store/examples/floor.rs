@@ -10,6 +10,7 @@ use std::io::Write;
 use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
+use sluice_store::testing::Cluster;
 use sluice_store::{Append, Card, Effect, Event, Header, RowKey, Store, StreamId, Writer};
 
 /// How long each line is measured.
@@ -29,7 +30,6 @@ fn main() {
         }
         let rate = done as f64 / start.elapsed().as_secs_f64();
         table.push((what.to_owned(), rate));
-        rate
     };
 
     let mut file = File::create(folder.path().join("plain")).unwrap();
@@ -47,10 +47,28 @@ fn main() {
     });
     let sqlite = Store::open(&format!("sqlite:{}", folder.path().join("store.db").display())).unwrap();
     ours("SQLite", &sqlite, &mut measure);
+    let cluster = Cluster::start();
+    let address = cluster.database();
+    let postgres = Store::open(&address).unwrap();
+    cluster.execute(&address, "CREATE TABLE bare (a bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, b bytea)");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let client = runtime.block_on(async {
+        let (client, connection) = tokio_postgres::connect(&address, tokio_postgres::NoTls).await.unwrap();
+        drop(tokio::spawn(connection));
+        client
+    });
+    let insert = runtime.block_on(client.prepare("INSERT INTO bare (b) VALUES ($1)")).unwrap();
+    measure("bare PostgreSQL commit of one row", 1, &mut || {
+        runtime.block_on(client.execute(&insert, &[&[7_u8; 400].as_slice()])).unwrap();
+    });
+    ours("PostgreSQL", &postgres, &mut measure);
     print(&table);
 }
 
-fn ours(kind: &str, store: &Store, measure: &mut dyn FnMut(&str, u64, &mut dyn FnMut()) -> f64) {
+/// Measures something that is done so many times by each call, and remembers it under a name.
+type Measure<'a> = dyn FnMut(&str, u64, &mut dyn FnMut()) + 'a;
+
+fn ours(kind: &str, store: &Store, measure: &mut Measure<'_>) {
     let mut writer = store.writer().unwrap();
     writer.own("floor", Duration::from_secs(3600)).unwrap();
     let mut versions = vec![0_u64; STREAMS as usize];

@@ -1,5 +1,7 @@
 //! Every store passes the one suite.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+
 use sluice_store::Store;
 
 mod memory {

@@ -207,3 +207,62 @@ async fn forget(session: &Session, names: &[&str]) -> Result<usize, Trouble> {
     client.execute(sql, &[&digests]).await?;
     Ok(gone.len())
 }
+
+#[cfg(all(test, feature = "testing"))]
+mod tests {
+    use super::*;
+    use crate::postgres::Postgres;
+    use crate::testing::Cluster;
+    use crate::{Card, Header, Reader};
+
+    fn append(stream: &str, expected: u64, data: u8) -> Append {
+        let event = Event {
+            kind: "e".to_owned(),
+            version: 1,
+            time: 0,
+            actor: String::new(),
+            correlation: String::new(),
+            caused_by: None,
+            data: vec![data],
+        };
+        let text = String::new;
+        let card =
+            Card { kind: text(), status: text(), group: text(), title: text(), open: true, created: 0, updated: 0 };
+        Append::new(StreamId::new(stream), expected, vec![event], Header { card, data: Vec::new() })
+    }
+
+    /// The doubt that a cut-off commit of these appends, at the beginning of the log, would leave.
+    fn doubt(appends: &[Append]) -> Option<Doubt> {
+        let stored = appends.iter().map(|it| ((it.stream.clone(), it.expected), it.events.clone())).collect();
+        Some(Doubt { position: 1, epoch: 1, stored })
+    }
+
+    #[test]
+    fn a_commit_that_was_stored_but_not_answered_is_answered_by_the_next_call() {
+        let store = Postgres::open(&Cluster::shared().database()).unwrap();
+        let mut writer = store.writer().unwrap();
+        writer.own("a", Duration::from_secs(3600)).unwrap();
+        let batch = vec![append("s", 0, 1), append("t", 0, 2), append("s", 1, 3)];
+        assert_eq!(writer.append(batch.clone()).unwrap(), [Ok(1), Ok(1), Ok(2)]);
+        writer.doubt = doubt(&batch);
+        // In parts, among others, and one that only looks the same.
+        let [first, second, third] = batch.try_into().unwrap();
+        assert_eq!(writer.append(vec![append("u", 0, 9), first]).unwrap(), [Ok(1), Ok(1)]);
+        let other = append("t", 0, 77);
+        let answers = writer.append(vec![other, second, third, append("s", 2, 4)]).unwrap();
+        assert_eq!(answers.iter().map(Result::is_ok).collect::<Vec<_>>(), [false, true, true, true]);
+        let history = store.reader().unwrap().history(&StreamId::new("s"), 0, 9).unwrap();
+        assert_eq!(history.iter().map(|(_, event)| event.data[0]).collect::<Vec<_>>(), [1, 3, 4]);
+    }
+
+    #[test]
+    fn a_commit_that_was_not_stored_is_done_by_the_next_call() {
+        let store = Postgres::open(&Cluster::shared().database()).unwrap();
+        let mut writer = store.writer().unwrap();
+        writer.own("a", Duration::from_secs(3600)).unwrap();
+        let batch = vec![append("s", 0, 1)];
+        writer.doubt = doubt(&batch);
+        assert_eq!(writer.append(batch).unwrap(), [Ok(1)]);
+        assert_eq!(store.reader().unwrap().history(&StreamId::new("s"), 0, 9).unwrap().len(), 1);
+    }
+}

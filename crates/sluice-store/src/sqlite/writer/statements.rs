@@ -6,7 +6,7 @@ use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 
 use super::knowledge::{Knowledge, Known};
 use crate::sqlite::fault::Place;
-use crate::sqlite::reader::{CARD_COLUMNS, card, header_sum, sum};
+use crate::sqlite::reader::{CARD_COLUMNS, card, effect_sum, header_sum, row_sum, sum};
 use crate::{Append, Card, Conflict, StoreError, codec};
 
 pub(super) struct Statements<'c> {
@@ -128,7 +128,7 @@ impl<'c> Statements<'c> {
             card.created,
             card.updated,
             append.header.data,
-            header_sum(&append.header),
+            header_sum(&append.stream, append.version(), &append.header),
         ])
     }
 
@@ -138,7 +138,14 @@ impl<'c> Statements<'c> {
         let (new, old) = (append.version() as i64, append.expected as i64);
         let card = &header.card;
         if card.open && same_but_time(card, &known.card) {
-            return self.touch.execute(params![known.number, new, card.updated, header.data, header_sum(header), old]);
+            return self.touch.execute(params![
+                known.number,
+                new,
+                card.updated,
+                header.data,
+                header_sum(&append.stream, append.version(), header),
+                old
+            ]);
         }
         self.replace.execute(params![
             known.number,
@@ -151,7 +158,7 @@ impl<'c> Statements<'c> {
             card.created,
             card.updated,
             header.data,
-            header_sum(header),
+            header_sum(&append.stream, append.version(), header),
             old
         ])
     }
@@ -162,7 +169,7 @@ impl<'c> Statements<'c> {
         self.log.execute(params![first as i64, number, append.expected as i64 + 1, count, events])?;
         for (key, row) in &append.rows {
             match row {
-                Some(row) => self.put_row.execute(params![number, key.0, key.1, row, sum(&[row])])?,
+                Some(row) => self.put_row.execute(params![number, key.0, key.1, row, row_sum(number, *key, row)])?,
                 None => self.drop_row.execute(params![number, key.0, key.1])?,
             };
         }
@@ -170,8 +177,7 @@ impl<'c> Statements<'c> {
             self.drop_effect.execute(params![number, id])?;
         }
         for it in &append.effects {
-            let sum = sum(&[it.kind.as_bytes(), &it.data]);
-            self.put_effect.execute(params![number, it.id, it.kind, it.data, sum])?;
+            self.put_effect.execute(params![number, it.id, it.kind, it.data, effect_sum(number, it)])?;
         }
         for (id, lease) in &append.leases {
             let (holder, until) = (lease.as_ref().map(|it| &it.holder), lease.as_ref().map(|it| it.until));
