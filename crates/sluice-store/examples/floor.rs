@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 use sluice_store::testing::Cluster;
-use sluice_store::{Append, Card, Effect, Event, Header, RowKey, Store, StreamId, Writer};
+use sluice_store::{Append, Card, Effect, Event, Header, Query, RowKey, Store, StreamId, Writer};
 
 /// How long each line is measured.
-const TIME: Duration = Duration::from_secs(2);
+const TIME: Duration = Duration::from_secs(1);
 /// How many streams take part in a measurement.
 const STREAMS: u64 = 2_000;
 
@@ -47,6 +47,7 @@ fn main() {
     });
     let sqlite = Store::open(&format!("sqlite:{}", folder.path().join("store.db").display())).unwrap();
     ours("SQLite", &sqlite, &mut measure);
+    beside_ended("SQLite", &sqlite, &mut measure);
     let cluster = Cluster::start();
     let address = cluster.database();
     let postgres = Store::open(&address).unwrap();
@@ -62,6 +63,7 @@ fn main() {
         runtime.block_on(client.execute(&insert, &[&[7_u8; 400].as_slice()])).unwrap();
     });
     ours("PostgreSQL", &postgres, &mut measure);
+    beside_ended("PostgreSQL", &postgres, &mut measure);
     print(&table);
 }
 
@@ -83,6 +85,44 @@ fn ours(kind: &str, store: &Store, measure: &mut Measure<'_>) {
             });
             let batch = batch.collect();
             run(&mut *writer, batch);
+        });
+    }
+}
+
+/// Whether what is asked of open streams depends on how many have ended.
+fn beside_ended(kind: &str, store: &Store, measure: &mut Measure<'_>) {
+    let mut writer = store.writer().unwrap();
+    writer.own("floor", Duration::from_secs(3600)).unwrap();
+    let mut reader = store.reader().unwrap();
+    let lists = [
+        ("open", Query { open: Some(true), limit: 50, ..Query::default() }),
+        ("of a kind", Query { kind: Some("run".to_owned()), limit: 50, ..Query::default() }),
+        ("of a group", Query { group: Some("project".to_owned()), limit: 50, ..Query::default() }),
+    ];
+    let mut ended = 0;
+    for most in [100, 100_000] {
+        while ended < most {
+            let end = |at: usize| {
+                let mut append = step(1_000_000 + at, 0);
+                (append.header.card.open, append.effects) = (false, Vec::new());
+                append.header.card.status = "ended".to_owned();
+                append
+            };
+            let count = (most - ended).min(1_000);
+            run(&mut *writer, (ended..ended + count).map(end).collect());
+            ended += count;
+        }
+        for (what, query) in &lists {
+            measure(&format!("{kind}: list {what}, {ended} ended"), 1, &mut || {
+                assert_eq!(reader.list(query).unwrap().items.len(), 50);
+            });
+        }
+        measure(&format!("{kind}: first 50 open streams, {ended} ended"), 1, &mut || {
+            assert_eq!(reader.open_streams(None, 50).unwrap().len(), 50);
+        });
+        let stream = step(7, 0).stream;
+        measure(&format!("{kind}: load, {ended} ended"), 1, &mut || {
+            assert!(reader.load(&stream).unwrap().is_some());
         });
     }
 }

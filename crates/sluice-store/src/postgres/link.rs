@@ -23,10 +23,17 @@ const LAST_RETRY: Duration = Duration::from_secs(5);
 
 // - A server told to lose commits would break our promise; a stricter setting is left alone.
 // - A machine that vanished inside a transaction must not hold the owner's row for ever.
+// - Everything we ask is a look-up or a walk along an index. Statistics that are old or not there yet must not talk the
+//   planner into reading a whole table or sorting it.
 const SETTINGS: &str = "
 SET search_path = sluice, pg_catalog;
 SET lock_timeout = '5s';
 SET idle_in_transaction_session_timeout = '10s';
+SET enable_seqscan = off;
+SET enable_bitmapscan = off;
+SET enable_hashjoin = off;
+SET enable_mergejoin = off;
+SET enable_sort = off;
 SELECT set_config('synchronous_commit', 'on', false)
     WHERE current_setting('synchronous_commit') IN ('off', 'local');
 ";
