@@ -62,7 +62,8 @@ impl Sqlite {
     }
 
     /// Reads the whole file and compares every index with its table. Damage that hits a key can make something seem not
-    /// to be there, which no single answer can notice; this does. Takes about a second for some hundred megabytes.
+    /// to be there, which no single answer can notice; this does. It takes longer
+    /// the larger the file is, so it is nothing for every start.
     pub fn check(&self) -> Result<(), StoreError> {
         let place = self.place();
         let connection = self.connect(OpenFlags::SQLITE_OPEN_READ_ONLY)?;
@@ -96,6 +97,6 @@ impl Sqlite {
 
 /// The page cache of a connection, in KiB; SQLite takes negative numbers as such. It is taken only as it is needed.
 const CACHE_KIB: i64 = -16_384;
-/// How many pages the write-ahead log collects before they go to the file. A checkpoint costs two syncs, so the usual
-/// 1,000 (4 MB) would have one in every dozen big batches.
+/// How many pages the write-ahead log collects before they go to the file. A checkpoint costs two syncs and
+/// writes each page once however often it changed, so fewer of them than SQLite's usual one per 1,000 pages is cheaper.
 const CHECKPOINT_PAGES: i64 = 4_000;

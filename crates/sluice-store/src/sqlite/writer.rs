@@ -1,7 +1,7 @@
 //! The writing side on SQLite: one transaction per batch, and what the owner knows of streams it wrote before.
 //!
 //! No savepoints: an append can only fail on its version, and that is looked at before anything of it is written.
-//! Measured, a savepoint per append copies every page it touches. What is known of streams is true as long as the
+//! What is known of streams is true as long as the
 //! epoch is, and is thrown away when a transaction fails.
 
 mod knowledge;
