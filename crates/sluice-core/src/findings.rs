@@ -47,6 +47,11 @@ impl Findings {
         self.add(problem);
     }
 
+    /// Something is missing whose cause has been noted already.
+    pub fn leave_hole(&mut self) {
+        self.holes += 1;
+    }
+
     /// Notes each of `problems`.
     pub fn extend(&mut self, problems: impl IntoIterator<Item = Problem>) {
         problems.into_iter().for_each(|problem| self.add(problem));

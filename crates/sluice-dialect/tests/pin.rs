@@ -101,6 +101,12 @@ fn errors_that_leave_no_hole_do_not_take_the_definition_away() {
         ),
         ("an unknown need", step("type: script, command: x, needs: [three]")),
         ("a cycle", step("type: script, command: x, needs: [two]")),
+        (
+            "a misspelt key of a hook",
+            lifecycle(
+                "  - {from: pending, to: done, hooks: [{action: notify, mesage: x}]}\n  - {from: pending, to: a}\n  - {from: a, to: done}\n",
+            ),
+        ),
         ("a wrong type", step("type: script, command: [x]")),
         (
             "a misspelt hook",

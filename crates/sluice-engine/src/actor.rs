@@ -69,6 +69,9 @@ pub trait Actor: Send {
     /// Whether it has ended, and nothing of it is left to be done.
     fn is_over(&self) -> bool;
 
+    /// Whether an effect is still to be done: it may have been settled while its own commit was on its way.
+    fn is_open(&self, effect: &str) -> bool;
+
     /// Who may perform this effect: a role and a group. `None`: the engine's own hands.
     fn wants(&self, effect: &Effect) -> Option<Wanted>;
 }

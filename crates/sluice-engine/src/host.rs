@@ -280,7 +280,7 @@ impl Loop {
 
     /// The next message, or an empty one when it is time to wake somebody; `None` when nobody is left to send any.
     fn wait(&self, inbox: &Receiver<Event>) -> Option<Event> {
-        let idle = Event::Message(Message::Heard(crate::workers::WorkerId(String::new())));
+        let idle = Event::Message(Message::Nothing);
         match self.reactor.next_alarm() {
             None => inbox.recv().ok(),
             Some(alarm) => {

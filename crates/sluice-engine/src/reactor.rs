@@ -62,8 +62,16 @@ pub enum Message {
     },
     /// A worker offers itself.
     Joined(Offer),
-    /// A worker is still there.
-    Heard(WorkerId),
+    /// A worker is still there, and is at these handings-out. One that it does not name is not renewed: it may never
+    /// have heard of it.
+    Heard {
+        /// Which worker.
+        worker: WorkerId,
+        /// What it is at.
+        at: Vec<u64>,
+    },
+    /// Nothing happened but time.
+    Nothing,
     /// A worker says goodbye; what it holds is given to another.
     Left(WorkerId),
 }
@@ -176,8 +184,9 @@ impl Reactor {
             Message::Loaded { stream, found } => self.loaded(stream, found, now),
             Message::Committed(results) => self.committed(results, now),
             Message::Ended { stream, effect, dispatch, outcome } => self.ended(&stream, effect, dispatch, outcome, now),
-            Message::Joined(offer) => self.workers.join(offer),
-            Message::Heard(worker) => self.renew(&worker, now),
+            Message::Joined(offer) => self.workers.join(offer, now.0),
+            Message::Heard { worker, at } => self.renew(&worker, &at, now),
+            Message::Nothing => {}
             Message::Left(worker) => self.left(&worker, now),
         }
     }
@@ -205,7 +214,11 @@ impl Reactor {
         while let Some((at, stream, key)) = self.alarms.first().cloned().filter(|(at, _, _)| *at <= now.0) {
             self.alarms.remove(&(at, stream.clone(), key.clone()));
             match key.strip_prefix('/') {
-                Some(effect) => self.lose(&stream, effect, now),
+                Some(effect) => {
+                    let holder = self.slots.get(&stream).and_then(|slot| slot.handed.get(effect)?.worker.clone());
+                    holder.iter().for_each(|worker| self.workers.ran_out(worker, now.0));
+                    self.lose(&stream, effect, now);
+                }
                 None => {
                     if let Some(slot) = self.slots.get_mut(&stream) {
                         slot.timers.remove(&key);
@@ -368,21 +381,20 @@ impl Reactor {
     }
 
     fn still_held(&mut self, stream: &StreamId, effect: Effect, lease: Lease, now: Moment) {
-        let worker = WorkerId(lease.holder);
-        let until = lease.until.max(now.0);
-        self.dispatches += 1;
+        let (worker, dispatch, lasts) = read_holder(&lease.holder);
+        // Renewals are not stored, so the worker may have until a whole lease from now.
+        let until = lease.until.max(now.0.saturating_add(lasts));
         self.workers.hold(&worker);
         self.alarms.insert((until, stream.clone(), format!("/{}", effect.id)));
         if let Some(slot) = self.slots.get_mut(stream) {
-            let handed =
-                Handed { dispatch: self.dispatches, worker: Some(worker), until: Some(until), effect: effect.clone() };
+            let handed = Handed { dispatch, worker: Some(worker), until: Some(until), effect: effect.clone() };
             slot.handed.insert(effect.id, handed);
         }
     }
 
     /// An effect is to be performed: by a worker, or by the engine's own hands.
     fn offer(&mut self, stream: &StreamId, effect: Effect, _now: Moment) {
-        let Some(slot) = self.slots.get_mut(stream) else { return };
+        let Some(slot) = self.slots.get_mut(stream).filter(|slot| slot.actor.is_open(&effect.id)) else { return };
         match slot.actor.wants(&effect) {
             Some(wanted) => self.workers.wait(Job { stream: stream.clone(), effect, wanted }),
             None => {
@@ -413,7 +425,8 @@ impl Reactor {
                 None => self.out.push(Action::Perform(assignment)),
                 Some(until) => {
                     self.alarms.insert((until, stream.clone(), format!("/{id}")));
-                    self.store_lease(&stream, id, Lease { holder: worker.0, until }, assignment, now);
+                    let holder = write_holder(&worker, dispatch, until - now.0);
+                    self.store_lease(&stream, id, Lease { holder, until }, assignment, now);
                 }
             }
         }
@@ -448,11 +461,13 @@ impl Reactor {
         }
     }
 
-    fn renew(&mut self, worker: &WorkerId, now: Moment) {
+    fn renew(&mut self, worker: &WorkerId, at: &[u64], now: Moment) {
+        self.workers.heard(worker, now.0);
         let Some(lease) = self.workers.lease_of(worker) else { return };
         for (stream, slot) in &mut self.slots {
             for (id, handed) in &mut slot.handed {
-                if let (Some(until), true) = (handed.until, handed.worker.as_ref() == Some(worker)) {
+                let holds = handed.worker.as_ref() == Some(worker) && at.contains(&handed.dispatch);
+                if let (Some(until), true) = (handed.until, holds) {
                     self.alarms.remove(&(until, stream.clone(), format!("/{id}")));
                     let later = now.0.saturating_add(lease);
                     handed.until = Some(later);
@@ -483,6 +498,19 @@ impl Reactor {
             None => self.offer(stream, handed.effect, now),
         }
     }
+}
+
+/// Who holds a lease, which handing-out it is for, and how long it lasts: after a restart the answer to that one must
+/// still be taken, and the worker be given its time.
+fn write_holder(worker: &WorkerId, dispatch: u64, lasts: i64) -> String {
+    format!("{dispatch}#{lasts}#{}", worker.0)
+}
+
+fn read_holder(holder: &str) -> (WorkerId, u64, i64) {
+    let mut parts = holder.splitn(3, '#');
+    let (dispatch, lasts) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+    let worker = parts.next().unwrap_or(holder).to_owned();
+    (WorkerId(worker), dispatch.parse().unwrap_or(0), lasts.parse().unwrap_or(0))
 }
 
 fn release_hold(

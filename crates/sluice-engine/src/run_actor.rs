@@ -275,6 +275,10 @@ impl Actor for RunActor {
         self.state.end.is_some() && self.open.is_empty()
     }
 
+    fn is_open(&self, effect: &str) -> bool {
+        self.open.contains(effect)
+    }
+
     fn wants(&self, effect: &StoredEffect) -> Option<Wanted> {
         let (step, _, _) = performed(&effect.id)?;
         let role = self.plan.recipe.step(step).role.to_string();

@@ -42,6 +42,8 @@ pub(crate) struct Job {
 struct Worker {
     offer: Offer,
     held: usize,
+    /// When it last gave a sign of life.
+    heard: i64,
 }
 
 /// The workers and what waits for them.
@@ -52,9 +54,24 @@ pub(crate) struct Workers {
 }
 
 impl Workers {
-    pub(crate) fn join(&mut self, offer: Offer) {
+    pub(crate) fn join(&mut self, offer: Offer, now: i64) {
         let held = self.workers.get(&offer.id).map_or(0, |worker| worker.held);
-        self.workers.insert(offer.id.clone(), Worker { offer, held });
+        self.workers.insert(offer.id.clone(), Worker { offer, held, heard: now });
+    }
+
+    pub(crate) fn heard(&mut self, id: &WorkerId, now: i64) {
+        if let Some(worker) = self.workers.get_mut(id) {
+            worker.heard = now;
+        }
+    }
+
+    /// A lease of this worker ran out. If it has been silent for as long, it is not there: it gets nothing until it
+    /// comes again. If not, it was only not at that piece of work.
+    pub(crate) fn ran_out(&mut self, id: &WorkerId, now: i64) {
+        let silent = |worker: &Worker| now - worker.heard >= worker.offer.lease.unwrap_or(0);
+        if self.workers.get(id).is_some_and(silent) {
+            self.workers.remove(id);
+        }
     }
 
     pub(crate) fn leave(&mut self, id: &WorkerId) {

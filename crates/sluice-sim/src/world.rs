@@ -46,7 +46,15 @@ enum Due {
     /// A stream has been read.
     Loaded(StreamId),
     /// Somebody who performs something is done.
-    Performed { assignment: Assignment, who: u64, vanishes: bool, epoch: u64 },
+    Performed { assignment: Assignment, who: u64, epoch: u64 },
+    /// The answer of somebody who was cut off arrives after all.
+    Late(Assignment),
+    /// Somebody who was cut off stops, because nobody renews the lease.
+    Abandons { stream: StreamId, effect: String, who: u64 },
+    /// The lasting worker dies, or is cut off from the engine.
+    WorkerLost { dies: bool },
+    /// Another takes its place.
+    WorkerJoins,
     /// A worker gives a sign of life.
     Heartbeat(WorkerId),
     /// A person does something.
@@ -74,6 +82,8 @@ pub struct Life {
     watch: Watch,
     tokens: BTreeMap<Token, StreamId>,
     performances: u64,
+    /// The lasting worker of now: a new one has a new name.
+    lasting: u64,
     script: String,
 }
 
@@ -99,6 +109,7 @@ impl Life {
             watch: Watch::default(),
             tokens: BTreeMap::new(),
             performances: 0,
+            lasting: 1,
             script: String::new(),
         };
         let lived = life.live_on();
@@ -132,6 +143,10 @@ impl Life {
             let wait = self.soon(90_000);
             self.at(wait, Due::Person);
         }
+        for _ in 0..self.chance.below(3) {
+            let (wait, dies) = (self.soon(60_000), self.chance.percent(50));
+            self.at(wait, Due::WorkerLost { dies });
+        }
         self.act()?;
         let mut steps = 0;
         while let Some(((at, _), due)) = self.due.pop_first() {
@@ -146,6 +161,9 @@ impl Life {
                 self.watch.look(self.reader.as_mut(), &self.known)?;
             }
             if self.due.is_empty() && self.answer_somebody() {
+                // The world had come to rest, and its workers with it.
+                let worker = self.lasting_name();
+                self.at(0, Due::Heartbeat(worker));
                 self.act()?;
             }
         }
@@ -157,17 +175,49 @@ impl Life {
     fn join_workers(&mut self) {
         let own =
             Offer { id: WorkerId("own".into()), role: "any".into(), group: "sim".into(), capacity: 2, lease: None };
-        let lasting = Offer {
-            id: WorkerId("lasting".into()),
-            role: "any".into(),
-            group: "sim".into(),
-            capacity: 3,
-            lease: Some(LEASE),
+        self.reactor.receive(Message::Joined(own), Moment(self.now));
+        self.join_lasting();
+    }
+
+    fn lasting_name(&self) -> WorkerId {
+        WorkerId(format!("lasting-{}", self.lasting))
+    }
+
+    fn join_lasting(&mut self) {
+        let id = self.lasting_name();
+        let offer = Offer { id: id.clone(), role: "any".into(), group: "sim".into(), capacity: 3, lease: Some(LEASE) };
+        self.reactor.receive(Message::Joined(offer), Moment(self.now));
+        self.at(0, Due::Heartbeat(id));
+    }
+
+    /// The lasting worker is gone. If it is only cut off, it goes on until its lease is over, and its answers arrive
+    /// when nobody wants them any more.
+    fn worker_lost(&mut self, dies: bool) {
+        self.note(if dies { "the lasting worker dies" } else { "the lasting worker is cut off" });
+        let name = self.lasting_name();
+        let lost = |due: &Due| match due {
+            Due::Heartbeat(worker) => *worker == name,
+            Due::Performed { assignment, .. } => assignment.worker.as_ref() == Some(&name),
+            _ => false,
         };
-        for offer in [own, lasting] {
-            self.reactor.receive(Message::Joined(offer), Moment(self.now));
+        let keys: Vec<(i64, u64)> = self.due.iter().filter(|(_, due)| lost(due)).map(|(key, _)| *key).collect();
+        for key in keys {
+            let Some(Due::Performed { assignment, who, .. }) = self.due.remove(&key) else { continue };
+            match dies {
+                true => self.watch.ends(&assignment.stream, &assignment.effect.id, who),
+                false => {
+                    // It stops when it has finished, or when its lease is over, whichever is first.
+                    let stops = (key.0 - self.now).min(LEASE * 2 / 3).max(0);
+                    let (stream, effect) = (assignment.stream.clone(), assignment.effect.id.clone());
+                    self.at(stops, Due::Abandons { stream, effect, who });
+                    let late = LEASE * 2 + self.soon(20_000);
+                    self.at(late, Due::Late(assignment));
+                }
+            }
         }
-        self.at(LEASE / 3, Due::Heartbeat(WorkerId("lasting".into())));
+        self.lasting += 1;
+        let wait = self.soon(10_000);
+        self.at(wait, Due::WorkerJoins);
     }
 
     fn happens(&mut self, due: Due) -> Result<(), String> {
@@ -179,10 +229,15 @@ impl Life {
                 let found = self.load(&stream)?;
                 self.reactor.receive(Message::Loaded { stream, found }, now);
             }
-            Due::Performed { assignment, who, vanishes, epoch } => self.performed(assignment, who, vanishes, epoch),
+            Due::Performed { assignment, who, epoch } => self.performed(assignment, who, epoch),
+            Due::Late(assignment) => self.late(assignment),
+            Due::Abandons { stream, effect, who } => self.watch.ends(&stream, &effect, who),
+            Due::WorkerLost { dies } => self.worker_lost(dies),
+            Due::WorkerJoins => self.join_lasting(),
             Due::Heartbeat(worker) => {
-                self.reactor.receive(Message::Heard(worker.clone()), now);
-                if self.now < CALM * 2 && !self.due.is_empty() {
+                let at = self.at_hand(&worker);
+                self.reactor.receive(Message::Heard { worker: worker.clone(), at }, now);
+                if self.due.values().any(|due| !matches!(due, Due::Heartbeat(_))) {
                     self.at(LEASE / 3, Due::Heartbeat(worker));
                 }
             }
@@ -263,6 +318,10 @@ impl Life {
         if self.bug == Some(Bug::ForgetsEffects) && self.chance.percent(5) {
             return Ok(());
         }
+        let gone = |worker: &WorkerId| worker.0.starts_with("lasting") && *worker != self.lasting_name();
+        if assignment.worker.as_ref().is_some_and(gone) {
+            return Ok(()); // nobody is there to hear it
+        }
         let times = if self.bug == Some(Bug::HandsOutTwice) && self.chance.percent(5) { 2 } else { 1 };
         for _ in 0..times {
             self.performances += 1;
@@ -271,24 +330,54 @@ impl Life {
                 self.note(&format!("{}: {} begins ({who})", assignment.stream, assignment.effect.id));
                 self.watch.begins(&assignment.stream, &assignment.effect.id, who)?;
             }
-            let lasting = assignment.worker.as_ref().is_some_and(|worker| worker.0 == "lasting");
-            let vanishes = lasting && self.now < CALM && self.chance.percent(8);
             let wait = if self.chance.percent(5) { self.soon(40_000) } else { self.soon(2_000) };
-            let due = Due::Performed { assignment: assignment.clone(), who, vanishes, epoch: self.epoch };
+            let due = Due::Performed { assignment: assignment.clone(), who, epoch: self.epoch };
             self.at(wait, due);
         }
         Ok(())
     }
 
-    fn performed(&mut self, it: Assignment, who: u64, vanishes: bool, epoch: u64) {
+    /// What a worker is at.
+    fn at_hand(&self, worker: &WorkerId) -> Vec<u64> {
+        let held = |due: &Due| match due {
+            Due::Performed { assignment, .. } if assignment.worker.as_ref() == Some(worker) => {
+                Some(assignment.dispatch)
+            }
+            _ => None,
+        };
+        self.due.values().filter_map(held).collect()
+    }
+
+    /// An answer that nobody waits for any more.
+    fn late(&mut self, it: Assignment) {
+        self.note(&format!("{}: a late answer to {}", it.stream, it.effect.id));
+        let outcome = Done::Run(self.report());
+        let dispatch = match self.bug {
+            Some(Bug::TakesLateAnswers) => self.newest(&it).unwrap_or(it.dispatch),
+            _ => it.dispatch,
+        };
+        let message = Message::Ended { stream: it.stream, effect: it.effect.id, dispatch, outcome };
+        self.reactor.receive(message, Moment(self.now));
+    }
+
+    /// The newest handing-out of the same effect, for an engine that cannot tell them apart.
+    fn newest(&self, it: &Assignment) -> Option<u64> {
+        self.due.values().rev().find_map(|due| match due {
+            Due::Performed { assignment, .. }
+                if assignment.stream == it.stream && assignment.effect.id == it.effect.id =>
+            {
+                Some(assignment.dispatch)
+            }
+            _ => None,
+        })
+    }
+
+    fn performed(&mut self, it: Assignment, who: u64, epoch: u64) {
         let own = it.worker.as_ref().is_none_or(|worker| worker.0 == "own");
         if own && epoch != self.epoch {
             return; // it went with the process that did it
         }
         self.watch.ends(&it.stream, &it.effect.id, who);
-        if vanishes {
-            return self.note(&format!("{}: {} vanishes", it.stream, it.effect.id));
-        }
         let outcome = if it.effect.kind == "perform" { Done::Run(self.report()) } else { Done::Done };
         self.note(&format!("{}: {} ends ({who})", it.stream, it.effect.id));
         let dispatch = it.dispatch;
@@ -384,13 +473,19 @@ impl Life {
     fn killed(&mut self) -> Result<(), String> {
         self.note("killed and started again");
         let kept = std::mem::take(&mut self.due);
-        let epoch = self.epoch;
         for (key, due) in kept {
             let survives = match &due {
                 // A write that was on its way may or may not have reached the disk; whole batches, never parts.
                 Due::Stored(_) => self.chance.percent(50),
                 Due::Told(_) | Due::Loaded(_) | Due::Alarm => false,
-                Due::Performed { .. } | Due::Heartbeat(_) | Due::Person | Due::Killed => true,
+                Due::Performed { .. }
+                | Due::Late(_)
+                | Due::Abandons { .. }
+                | Due::Person
+                | Due::Killed
+                | Due::WorkerLost { .. }
+                | Due::WorkerJoins => true,
+                Due::Heartbeat(_) => false,
             };
             match due {
                 Due::Stored(batch) if survives => {
@@ -420,15 +515,15 @@ impl Life {
             .values()
             .filter_map(|due| match due {
                 Due::Performed { assignment, who, .. }
-                    if assignment.worker.as_ref().is_some_and(|worker| worker.0 == "lasting") =>
+                    if assignment.worker.as_ref().is_some_and(|worker| worker.0.starts_with("lasting")) =>
                 {
                     Some(*who)
                 }
+                Due::Abandons { who, .. } => Some(*who),
                 _ => None,
             })
             .collect();
         self.watch.killed(|who| !lasting.contains(&who));
-        let _ = epoch;
         self.tokens.clear();
         self.writer = Box::new(self.store.writer());
         self.epoch =

@@ -11,6 +11,7 @@
 //! [`conformance`] is the one suite that all three pass (feature `testing`).
 
 mod admit;
+mod answer;
 mod codec;
 #[cfg(feature = "testing")]
 pub mod conformance;
@@ -26,7 +27,8 @@ pub mod sqlite;
 pub mod testing;
 
 pub use admit::{MAX_APPEND_BYTES, MAX_BATCH_BYTES};
+pub use answer::{Cursor, Logged, Order, Ownership, Page, PageKey, Query, Summary};
 pub use error::StoreError;
 pub use open::Store;
-pub use port::{Cursor, Logged, Order, Ownership, Page, PageKey, Query, Reader, Summary, Writer};
+pub use port::{Reader, Writer};
 pub use record::{Append, Card, Conflict, Digest, Effect, Event, Header, Lease, OpenEffect, RowKey, Stored, StreamId};

@@ -1,10 +1,10 @@
 //! The two sides of the port, and what every implementation promises.
 //!
-//! Five verbs write, six read. Whoever needs more writes it above the port, so that there is one of it, not three.
+//! Four verbs write, six read. Whoever needs more writes it above the port, so that there is one of it, not three.
 
 use std::time::Duration;
 
-use crate::{Append, Card, Conflict, Digest, Event, StoreError, Stored, StreamId};
+use crate::{Append, Conflict, Cursor, Digest, Event, Logged, Ownership, Page, Query, StoreError, Stored, StreamId};
 
 /// The writing side. One writer owns the store at a time; the others are refused.
 pub trait Writer: Send {
@@ -29,7 +29,7 @@ pub trait Writer: Send {
     /// this order.
     ///
     /// With an error, no reader sees a part of the batch without the rest, and:
-    /// - [`StoreError::Misuse`] and [`StoreError::LostOwnership`]: nothing is stored.
+    /// - [`StoreError::Misuse`] and [`StoreError::LostOwnership`]: nothing is stored by this call.
     /// - [`StoreError::Unavailable`] and the others: it is not known whether the batch is stored (a connection may
     ///   break while a commit is on its way; a disk may fail after the write). Hand in the same appends again, in the
     ///   same order, alone or among others: the writer finds out first, answers those that were stored with their
@@ -66,102 +66,4 @@ pub trait Reader: Send {
 
     /// The blob with this digest.
     fn blob(&mut self, digest: &Digest) -> Result<Option<Vec<u8>>, StoreError>;
-}
-
-/// What a writer gets when it owns the store.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ownership {
-    /// Grows with every change of owner.
-    pub epoch: u64,
-    /// For how long nobody else can take it, counted from the call.
-    pub ttl: Duration,
-}
-
-/// A place in the log of all streams. Only good for going on from; 0 is before the first event.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Cursor(pub u64);
-
-/// An event in the log of all streams.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Logged {
-    /// Where it stands in the log.
-    pub cursor: Cursor,
-    /// Whose it is.
-    pub stream: StreamId,
-    /// Its number in that stream, from 1.
-    pub number: u64,
-    /// What happened.
-    pub event: Event,
-}
-
-/// Which cards to list.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Query {
-    /// Only of this kind.
-    pub kind: Option<String>,
-    /// Only with this status.
-    pub status: Option<String>,
-    /// Only of this group.
-    pub group: Option<String>,
-    /// Only open ones, or only ended ones.
-    pub open: Option<bool>,
-    /// In which order.
-    pub order: Order,
-    /// Where the page before ended.
-    pub after: Option<PageKey>,
-    /// At most so many.
-    pub limit: usize,
-}
-
-impl Default for Query {
-    fn default() -> Query {
-        Query { kind: None, status: None, group: None, open: None, order: Order::Newest, after: None, limit: 100 }
-    }
-}
-
-/// In which order to list; by when a stream was created, then by its name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
-    /// The latest first.
-    Newest,
-    /// The earliest first.
-    Oldest,
-}
-
-/// Where a page ended.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct PageKey {
-    /// When the last stream of the page was created.
-    pub created: i64,
-    /// Its name.
-    pub stream: StreamId,
-}
-
-/// A page of a list.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Page {
-    /// What matched.
-    pub items: Vec<Summary>,
-    /// Where the next page goes on, if there may be one.
-    pub next: Option<PageKey>,
-}
-
-impl Page {
-    /// A page of what was found when `limit` were asked for: a full page may have another behind it.
-    pub(crate) fn of(items: Vec<Summary>, limit: usize) -> Page {
-        let last = items.last().filter(|_| items.len() == limit);
-        let next = last.map(|it| PageKey { created: it.card.created, stream: it.stream.clone() });
-        Page { items, next }
-    }
-}
-
-/// A stream in a list.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Summary {
-    /// Which stream.
-    pub stream: StreamId,
-    /// How many events it has.
-    pub version: u64,
-    /// What it shows.
-    pub card: Card,
 }

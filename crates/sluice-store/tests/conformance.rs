@@ -1,5 +1,7 @@
 //! Every store passes the one suite.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+
 use sluice_store::Store;
 
 mod memory {
@@ -20,6 +22,18 @@ mod sqlite {
         let folder = tempfile::tempdir().unwrap();
         let address = format!("sqlite:{}", folder.path().join("store.db").display());
         (folder, move || Store::open(&address).unwrap())
+    }
+
+    sluice_store::conformance!(place);
+}
+
+mod postgres {
+    use super::Store;
+    use sluice_store::testing::Cluster;
+
+    fn place() -> ((), impl Fn() -> Store) {
+        let address = Cluster::shared().database();
+        ((), move || Store::open(&address).unwrap())
     }
 
     sluice_store::conformance!(place);

@@ -41,11 +41,14 @@ fn table(span: Span, entries: &[Entry], shape: &Shape, findings: &mut Findings) 
     let tag_is_known = |tag: &str| shape.fields().all(|field| field.only.is_empty()) || known_tag(shape, tag);
     let tag = tag.filter(|tag| tag_is_known(tag));
     let mut meant = BTreeSet::new();
+    // With a key of another type, it is the type that is in doubt, and what it alone needs is not asked for.
+    let mut in_doubt = false;
     for entry in entries {
         match shape.field_for(&entry.key.value, tag) {
             Some(field) => {
                 if let Some(tag) = tag.filter(|tag| !field.goes_with(tag)) {
                     findings.add(wrong_variant(entry, shape, tag));
+                    in_doubt = true;
                 }
                 value(&entry.value, &field.kind, &entry.key.value, findings);
             }
@@ -56,8 +59,11 @@ fn table(span: Span, entries: &[Entry], shape: &Shape, findings: &mut Findings) 
         let applies = field.only.is_empty() || tag.is_some_and(|tag| field.only.contains(&tag));
         let there = entries.iter().any(|entry| entry.key.value == field.key);
         // A misspelt key is one mistake, not an unknown key and a missing one.
-        if applies && !there && !meant.contains(field.key) {
-            findings.hole(missing(span, entries, field, shape));
+        let reported = meant.contains(field.key) || in_doubt && !field.only.is_empty();
+        match (applies && !there, reported) {
+            (true, false) => findings.hole(missing(span, entries, field, shape)),
+            (true, true) => findings.leave_hole(),
+            (false, _) => {}
         }
     }
 }

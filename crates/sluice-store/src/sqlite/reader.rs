@@ -34,10 +34,12 @@ pub(super) fn sum(parts: &[&[u8]]) -> i64 {
     i64::from(hasher.finalize())
 }
 
-/// The checksum of a header, its card included.
-pub(super) fn header_sum(header: &Header) -> i64 {
+/// The checksum of a header, with its stream, its version and its card.
+pub(super) fn header_sum(stream: &StreamId, version: u64, header: &Header) -> i64 {
     let card = &header.card;
     sum(&[
+        stream.as_str().as_bytes(),
+        &version.to_le_bytes(),
         card.kind.as_bytes(),
         card.status.as_bytes(),
         card.group.as_bytes(),
@@ -47,6 +49,16 @@ pub(super) fn header_sum(header: &Header) -> i64 {
         &card.updated.to_le_bytes(),
         &header.data,
     ])
+}
+
+/// The checksum of a row, with its key.
+pub(super) fn row_sum(stream: i64, key: RowKey, data: &[u8]) -> i64 {
+    sum(&[&stream.to_le_bytes(), &key.0.to_le_bytes(), &key.1.to_le_bytes(), data])
+}
+
+/// The checksum of an effect, with its key. Who holds it is not in it, because that changes alone.
+pub(super) fn effect_sum(stream: i64, effect: &Effect) -> i64 {
+    sum(&[&stream.to_le_bytes(), effect.id.as_bytes(), effect.kind.as_bytes(), &effect.data])
 }
 
 /// The reading side of a [`super::Sqlite`].
@@ -69,14 +81,14 @@ impl SqliteReader {
     }
 
     fn rows(&self, number: i64) -> Result<Vec<(RowKey, Vec<u8>)>, StoreError> {
-        let sql = "SELECT major, minor, data, sum FROM part WHERE stream = ?1 ORDER BY major, minor";
+        let sql = "SELECT major, minor, data, sum FROM piece WHERE stream = ?1 ORDER BY major, minor";
         let mut statement = self.connection.prepare_cached(sql).map_err(self.fault())?;
         let mut found = statement.query([number]).map_err(self.fault())?;
         let mut rows = Vec::new();
         while let Some(row) = found.next().map_err(self.fault())? {
             let read = || Ok((RowKey(row.get(0)?, row.get(1)?), row.get::<_, Vec<u8>>(2)?, row.get(3)?));
             let (key, data, should) = read().map_err(self.fault())?;
-            self.check("a row", sum(&[&data]), should)?;
+            self.check("a row", row_sum(number, key, &data), should)?;
             rows.push((key, data));
         }
         Ok(rows)
@@ -95,7 +107,7 @@ impl SqliteReader {
                 Ok((OpenEffect { effect, lease }, row.get(5)?))
             };
             let (open, should) = read().map_err(self.fault())?;
-            self.check("an effect", sum(&[open.effect.kind.as_bytes(), &open.effect.data]), should)?;
+            self.check("an effect", effect_sum(number, &open.effect), should)?;
             effects.push(open);
         }
         Ok(effects)
@@ -120,9 +132,40 @@ impl SqliteReader {
             self.connection.prepare_cached(&sql)?.query_row([stream.as_str()], read).optional()
         };
         let Some((number, version, header, should)) = find().map_err(self.fault())? else { return Ok(None) };
-        self.check("a header", header_sum(&header), should)?;
+        self.check("a header", header_sum(stream, version, &header), should)?;
         let (rows, effects, timers) = (self.rows(number)?, self.effects(number)?, self.timers(number)?);
         Ok(Some(Stored { version, header, rows, effects, timers }))
+    }
+
+    fn events(&self, stream: &StreamId, after: u64, limit: usize) -> Result<Vec<(u64, Event)>, StoreError> {
+        let find = || {
+            let mut statement = self.connection.prepare_cached("SELECT number, version FROM stream WHERE id = ?1")?;
+            let read = |row: &Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)? as u64));
+            statement.query_row([stream.as_str()], read).optional()
+        };
+        let Some((number, version)) = find().map_err(self.fault())? else { return Ok(Vec::new()) };
+        // Starts at the row that holds the event after `after`, which may begin before it.
+        let sql = "SELECT first, events FROM log WHERE stream = ?1 AND first >= coalesce(
+                 (SELECT max(first) FROM log WHERE stream = ?1 AND first <= ?2), 0)
+             ORDER BY first";
+        let mut statement = self.connection.prepare_cached(sql).map_err(self.fault())?;
+        let start = i64::try_from(after.saturating_add(1)).unwrap_or(i64::MAX);
+        let mut found = statement.query(params![number, start]).map_err(self.fault())?;
+        let mut history: Vec<(u64, Event)> = Vec::new();
+        let wanted = usize::try_from(version.saturating_sub(after)).map_or(limit, |left| left.min(limit));
+        while history.len() < wanted
+            && let Some(row) = found.next().map_err(self.fault())?
+        {
+            let (first, events): (i64, Vec<u8>) = both(row).map_err(self.fault())?;
+            let events = codec::decode(&events).map_err(|detail| self.place.corrupt(detail))?;
+            history.extend((first as u64..).zip(events).filter(|(number, _)| *number > after));
+        }
+        history.truncate(wanted);
+        if history.len() == wanted && history.iter().zip(1..).all(|((number, _), at)| *number == after + at) {
+            Ok(history)
+        } else {
+            Err(self.place.corrupt(format!("events of stream {stream} are missing")))
+        }
     }
 
     /// Does something in which every question sees the same moment.
@@ -140,24 +183,7 @@ impl Reader for SqliteReader {
     }
 
     fn history(&mut self, stream: &StreamId, after: u64, limit: usize) -> Result<Vec<(u64, Event)>, StoreError> {
-        // Starts at the row that holds the event after `after`, which may begin before it.
-        let sql = "WITH the AS (SELECT number FROM stream WHERE id = ?1)
-             SELECT first, events FROM log WHERE stream = (SELECT number FROM the) AND first >= coalesce(
-                 (SELECT max(first) FROM log WHERE stream = (SELECT number FROM the) AND first <= ?2), 0)
-             ORDER BY first";
-        let mut statement = self.connection.prepare_cached(sql).map_err(self.fault())?;
-        let start = i64::try_from(after.saturating_add(1)).unwrap_or(i64::MAX);
-        let mut found = statement.query(params![stream.as_str(), start]).map_err(self.fault())?;
-        let mut history = Vec::new();
-        while history.len() < limit
-            && let Some(row) = found.next().map_err(self.fault())?
-        {
-            let (first, events): (i64, Vec<u8>) = both(row).map_err(self.fault())?;
-            let events = codec::decode(&events).map_err(|detail| self.place.corrupt(detail))?;
-            history.extend((first as u64..).zip(events).filter(|(number, _)| *number > after));
-        }
-        history.truncate(limit);
-        Ok(history)
+        self.snapshot(|| self.events(stream, after, limit))
     }
 
     fn log(&mut self, after: Cursor, limit: usize) -> Result<Vec<Logged>, StoreError> {

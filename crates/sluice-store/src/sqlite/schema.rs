@@ -57,7 +57,7 @@ CREATE TABLE log (
 ) STRICT;
 CREATE UNIQUE INDEX log_stream ON log (stream, first);
 
-CREATE TABLE part (
+CREATE TABLE piece (
     stream INTEGER NOT NULL,
     major  INTEGER NOT NULL,
     minor  INTEGER NOT NULL,

@@ -1,7 +1,7 @@
 //! The writing side on SQLite: one transaction per batch, and what the owner knows of streams it wrote before.
 //!
 //! No savepoints: an append can only fail on its version, and that is looked at before anything of it is written.
-//! Measured, a savepoint per append copies every page it touches. What is known of streams is true as long as the
+//! What is known of streams is true as long as the
 //! epoch is, and is thrown away when a transaction fails.
 
 mod knowledge;
@@ -142,7 +142,7 @@ fn forget_one(connection: &Connection, stream: &StreamId) -> Result<bool, rusqli
         connection.prepare_cached(find)?.query_row([stream.as_str()], |row| row.get(0)).optional()?;
     let Some(number) = number else { return Ok(false) };
     connection.prepare_cached("DELETE FROM log WHERE stream = ?1")?.execute([number])?;
-    connection.prepare_cached("DELETE FROM part WHERE stream = ?1")?.execute([number])?;
+    connection.prepare_cached("DELETE FROM piece WHERE stream = ?1")?.execute([number])?;
     let mut used = connection.prepare_cached("DELETE FROM blob_use WHERE stream = ?1 RETURNING digest")?;
     let digests: Vec<Vec<u8>> = used.query_map([number], |row| row.get(0))?.collect::<Result<_, _>>()?;
     let unused = "DELETE FROM blob WHERE digest = ?1 AND NOT EXISTS (SELECT 1 FROM blob_use WHERE digest = ?1)";

@@ -268,6 +268,7 @@ fn a_misspelt_or_misplaced_prompt_is_one_finding() {
         ("id: a, ^comand: make", "S0007"),
         ("id: a, ^command: make", "S0013"),
         ("id: a, type: agent, ^command: make", "S0013"),
+        ("id: a, type: script, ^prompt: do it", "S0013"),
         ("id: ^a, role: worker", "S0009"),
     ] {
         step_is_told(step, code);

@@ -6,7 +6,7 @@ use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 
 use super::knowledge::{Knowledge, Known};
 use crate::sqlite::fault::Place;
-use crate::sqlite::reader::{CARD_COLUMNS, card, header_sum, sum};
+use crate::sqlite::reader::{CARD_COLUMNS, card, effect_sum, header_sum, row_sum, sum};
 use crate::{Append, Card, Conflict, StoreError, codec};
 
 pub(super) struct Statements<'c> {
@@ -51,8 +51,8 @@ impl<'c> Statements<'c> {
                  AND NOT EXISTS (SELECT 1 FROM timer WHERE stream = ?1)",
             )?,
             log: prepare("INSERT INTO log (position, stream, first, count, events) VALUES (?1, ?2, ?3, ?4, ?5)")?,
-            put_row: prepare("INSERT OR REPLACE INTO part (stream, major, minor, data, sum) VALUES (?1, ?2, ?3, ?4, ?5)")?,
-            drop_row: prepare("DELETE FROM part WHERE stream = ?1 AND major = ?2 AND minor = ?3")?,
+            put_row: prepare("INSERT OR REPLACE INTO piece (stream, major, minor, data, sum) VALUES (?1, ?2, ?3, ?4, ?5)")?,
+            drop_row: prepare("DELETE FROM piece WHERE stream = ?1 AND major = ?2 AND minor = ?3")?,
             put_effect: prepare("INSERT OR REPLACE INTO effect (stream, id, kind, data, sum) VALUES (?1, ?2, ?3, ?4, ?5)")?,
             drop_effect: prepare("DELETE FROM effect WHERE stream = ?1 AND id = ?2")?,
             hold: prepare("UPDATE effect SET holder = ?3, until = ?4 WHERE stream = ?1 AND id = ?2")?,
@@ -128,7 +128,7 @@ impl<'c> Statements<'c> {
             card.created,
             card.updated,
             append.header.data,
-            header_sum(&append.header),
+            header_sum(&append.stream, append.version(), &append.header),
         ])
     }
 
@@ -138,7 +138,14 @@ impl<'c> Statements<'c> {
         let (new, old) = (append.version() as i64, append.expected as i64);
         let card = &header.card;
         if card.open && same_but_time(card, &known.card) {
-            return self.touch.execute(params![known.number, new, card.updated, header.data, header_sum(header), old]);
+            return self.touch.execute(params![
+                known.number,
+                new,
+                card.updated,
+                header.data,
+                header_sum(&append.stream, append.version(), header),
+                old
+            ]);
         }
         self.replace.execute(params![
             known.number,
@@ -151,7 +158,7 @@ impl<'c> Statements<'c> {
             card.created,
             card.updated,
             header.data,
-            header_sum(header),
+            header_sum(&append.stream, append.version(), header),
             old
         ])
     }
@@ -162,7 +169,7 @@ impl<'c> Statements<'c> {
         self.log.execute(params![first as i64, number, append.expected as i64 + 1, count, events])?;
         for (key, row) in &append.rows {
             match row {
-                Some(row) => self.put_row.execute(params![number, key.0, key.1, row, sum(&[row])])?,
+                Some(row) => self.put_row.execute(params![number, key.0, key.1, row, row_sum(number, *key, row)])?,
                 None => self.drop_row.execute(params![number, key.0, key.1])?,
             };
         }
@@ -170,8 +177,7 @@ impl<'c> Statements<'c> {
             self.drop_effect.execute(params![number, id])?;
         }
         for it in &append.effects {
-            let sum = sum(&[it.kind.as_bytes(), &it.data]);
-            self.put_effect.execute(params![number, it.id, it.kind, it.data, sum])?;
+            self.put_effect.execute(params![number, it.id, it.kind, it.data, effect_sum(number, it)])?;
         }
         for (id, lease) in &append.leases {
             let (holder, until) = (lease.as_ref().map(|it| &it.holder), lease.as_ref().map(|it| it.until));

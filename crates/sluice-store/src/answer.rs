@@ -1,0 +1,105 @@
+//! What a store is asked for beyond single streams, and what it answers: ownership, places in the log, lists.
+//!
+//! Plain values, like those of `record`; nothing here asks or answers by itself.
+
+use std::time::Duration;
+
+use crate::{Card, Event, StreamId};
+
+/// What a writer gets when it owns the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ownership {
+    /// Grows with every change of owner.
+    pub epoch: u64,
+    /// For how long nobody else can take it, counted from the call.
+    pub ttl: Duration,
+}
+
+/// A place in the log of all streams. Only good for going on from; 0 is before the first event.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Cursor(pub u64);
+
+/// An event in the log of all streams.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Logged {
+    /// Where it stands in the log.
+    pub cursor: Cursor,
+    /// Whose it is.
+    pub stream: StreamId,
+    /// Its number in that stream, from 1.
+    pub number: u64,
+    /// What happened.
+    pub event: Event,
+}
+
+/// Which cards to list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Query {
+    /// Only of this kind.
+    pub kind: Option<String>,
+    /// Only with this status.
+    pub status: Option<String>,
+    /// Only of this group.
+    pub group: Option<String>,
+    /// Only open ones, or only ended ones.
+    pub open: Option<bool>,
+    /// In which order.
+    pub order: Order,
+    /// Where the page before ended.
+    pub after: Option<PageKey>,
+    /// At most so many.
+    pub limit: usize,
+}
+
+impl Default for Query {
+    fn default() -> Query {
+        Query { kind: None, status: None, group: None, open: None, order: Order::Newest, after: None, limit: 100 }
+    }
+}
+
+/// In which order to list; by when a stream was created, then by its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// The latest first.
+    Newest,
+    /// The earliest first.
+    Oldest,
+}
+
+/// Where a page ended.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PageKey {
+    /// When the last stream of the page was created.
+    pub created: i64,
+    /// Its name.
+    pub stream: StreamId,
+}
+
+/// A page of a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Page {
+    /// What matched.
+    pub items: Vec<Summary>,
+    /// Where the next page goes on, if there may be one.
+    pub next: Option<PageKey>,
+}
+
+impl Page {
+    /// A page of what was found when `limit` were asked for: a full page may have another behind it.
+    pub(crate) fn of(items: Vec<Summary>, limit: usize) -> Page {
+        let last = items.last().filter(|_| items.len() == limit);
+        let next = last.map(|it| PageKey { created: it.card.created, stream: it.stream.clone() });
+        Page { items, next }
+    }
+}
+
+/// A stream in a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Summary {
+    /// Which stream.
+    pub stream: StreamId,
+    /// How many events it has.
+    pub version: u64,
+    /// What it shows.
+    pub card: Card,
+}

@@ -1,0 +1,174 @@
+//! One connection, made when it is needed and given up at the first trouble.
+//!
+//! Giving it up is the only answer to any error: the server then ends whatever was going on, so no transaction is ever
+//! left half open. Never tries anything twice by itself: only the caller knows what may be repeated.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use tokio::runtime::{Builder, Runtime};
+use tokio_postgres::error::SqlState;
+use tokio_postgres::{Client, Config, Error, NoTls, Statement};
+
+use crate::StoreError;
+
+/// How long a connection may take to be made, and a lock to be had.
+const SHORT: Duration = Duration::from_secs(5);
+/// How long anything may take before the server counts as gone.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// When to ask again after the first failure; doubled by each further one.
+const FIRST_RETRY: Duration = Duration::from_millis(50);
+/// The longest such time.
+const LAST_RETRY: Duration = Duration::from_secs(5);
+
+// - A server told to lose commits would break our promise; a stricter setting is left alone.
+// - A machine that vanished inside a transaction must not hold the owner's row for ever.
+// - Everything we ask is a look-up or a walk along an index. Statistics that are old or not there yet must not talk the
+//   planner into reading a whole table or sorting it. What is switched off counts as enormously dear, and what is dear
+//   is compiled first, which takes 100 ms: hence no `jit`.
+const SETTINGS: &str = "
+SET search_path = sluice, pg_catalog;
+SET lock_timeout = '5s';
+SET idle_in_transaction_session_timeout = '10s';
+SET enable_seqscan = off;
+SET enable_bitmapscan = off;
+SET enable_hashjoin = off;
+SET enable_mergejoin = off;
+SET enable_sort = off;
+SET jit = off;
+SELECT set_config('synchronous_commit', 'on', false)
+    WHERE current_setting('synchronous_commit') IN ('off', 'local');
+";
+
+pub(super) struct Link {
+    runtime: Runtime,
+    config: Config,
+    place: String,
+    session: Option<Session>,
+    failures: u32,
+}
+
+/// A connection with the statements it has prepared.
+pub(super) struct Session {
+    pub(super) client: Client,
+    statements: HashMap<String, Statement>,
+}
+
+/// Why some work on a connection did not come to its end.
+pub(super) enum Trouble {
+    /// PostgreSQL, or the way to it.
+    Sql(Error),
+    /// Ours; the connection is as it should be.
+    Store(StoreError),
+}
+
+impl From<Error> for Trouble {
+    fn from(error: Error) -> Trouble {
+        Trouble::Sql(error)
+    }
+}
+
+impl Session {
+    /// The statement, prepared at its first use on this connection.
+    pub(super) async fn prepare(&mut self, sql: &str) -> Result<Statement, Error> {
+        if let Some(statement) = self.statements.get(sql) {
+            return Ok(statement.clone());
+        }
+        let statement = self.client.prepare(sql).await?;
+        self.statements.insert(sql.to_owned(), statement.clone());
+        Ok(statement)
+    }
+}
+
+impl Link {
+    pub(super) fn new(mut config: Config, place: String) -> Result<Link, StoreError> {
+        config.connect_timeout(SHORT).tcp_user_timeout(PATIENCE);
+        if config.get_application_name().is_none() {
+            config.application_name("sluice");
+        }
+        let runtime = Builder::new_current_thread().enable_io().enable_time().build();
+        let runtime = runtime.map_err(|error| StoreError::Failed { place: place.clone(), source: error.into() })?;
+        Ok(Link { runtime, config, place, session: None, failures: 0 })
+    }
+
+    pub(super) fn place(&self) -> &str {
+        &self.place
+    }
+
+    pub(super) fn corrupt(&self, detail: String) -> StoreError {
+        StoreError::Corrupt { place: self.place.clone(), detail }
+    }
+
+    /// Does some work on the connection.
+    pub(super) fn run<T>(
+        &mut self,
+        work: impl AsyncFnOnce(&mut Session) -> Result<T, Trouble>,
+    ) -> Result<T, StoreError> {
+        let Link { runtime, config, session, .. } = self;
+        let done = runtime.block_on(async {
+            let work = async {
+                let session = match session {
+                    Some(open) if !open.client.is_closed() => open,
+                    _ => session.insert(connect(config).await?),
+                };
+                work(session).await
+            };
+            tokio::time::timeout(PATIENCE, work).await
+        });
+        match done {
+            Ok(Ok(answer)) => {
+                self.failures = 0;
+                Ok(answer)
+            }
+            Ok(Err(Trouble::Store(error))) => Err(error),
+            Ok(Err(Trouble::Sql(error))) => {
+                self.session = None;
+                Err(self.fault(error))
+            }
+            Err(elapsed) => {
+                self.session = None;
+                Err(self.unavailable(elapsed.into()))
+            }
+        }
+    }
+
+    fn unavailable(&mut self, source: crate::error::Cause) -> StoreError {
+        let retry_after = LAST_RETRY.min(FIRST_RETRY * 2_u32.pow(self.failures.min(10)));
+        self.failures = self.failures.saturating_add(1);
+        StoreError::Unavailable { place: self.place.clone(), retry_after, source }
+    }
+
+    /// What PostgreSQL says, as what one can do about it.
+    fn fault(&mut self, error: Error) -> StoreError {
+        let place = self.place.clone();
+        // Without a code it was not the server that spoke: the connection could not be made, or broke.
+        let Some(code) = error.code() else { return self.unavailable(error.into()) };
+        match *code {
+            SqlState::DISK_FULL | SqlState::OUT_OF_MEMORY => StoreError::Full { place },
+            SqlState::READ_ONLY_SQL_TRANSACTION => StoreError::ReadOnly { place },
+            SqlState::DATA_CORRUPTED | SqlState::INDEX_CORRUPTED => {
+                StoreError::Corrupt { place, detail: error.to_string() }
+            }
+            SqlState::INVALID_CATALOG_NAME
+            | SqlState::INVALID_PASSWORD
+            | SqlState::INVALID_AUTHORIZATION_SPECIFICATION
+            | SqlState::INSUFFICIENT_PRIVILEGE => StoreError::CannotOpen { place, source: error.into() },
+            SqlState::LOCK_NOT_AVAILABLE | SqlState::T_R_SERIALIZATION_FAILURE | SqlState::T_R_DEADLOCK_DETECTED => {
+                self.unavailable(error.into())
+            }
+            // 08: connection; 53: resources; 57: the server is told to stop, or is starting.
+            _ if ["08", "53", "57"].iter().any(|class| code.code().starts_with(class)) => {
+                self.unavailable(error.into())
+            }
+            _ => StoreError::Failed { place, source: error.into() },
+        }
+    }
+}
+
+async fn connect(config: &Config) -> Result<Session, Error> {
+    let (client, connection) = config.connect(NoTls).await?;
+    // What breaks the connection also fails whatever is asked on it, so nobody needs this task's answer.
+    drop(tokio::spawn(connection));
+    client.batch_execute(SETTINGS).await?;
+    Ok(Session { client, statements: HashMap::new() })
+}

@@ -1,0 +1,90 @@
+//! A batch as what will be different afterwards: one entry per stream, row, effect and timer, whatever led to it.
+//!
+//! PostgreSQL is given whole columns, and a statement cannot touch a row twice. So the appends of a batch are played
+//! here, in order, before anything is sent. Pure: reads versions, sends nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::{Append, Conflict, Digest, Effect, Lease, RowKey};
+
+/// What becomes of an effect.
+pub(super) enum Outbox<'a> {
+    /// It leaves, if it is there.
+    Gone,
+    /// It is there, as given.
+    Put(&'a Effect, Option<&'a Lease>),
+    /// If it is there, it is held so.
+    Held(Option<&'a Lease>),
+}
+
+/// What will be different after a batch.
+#[derive(Default)]
+pub(super) struct Plan<'a> {
+    /// What each append is answered.
+    pub(super) answers: Vec<Result<u64, Conflict>>,
+    /// The appends that are stored, in order.
+    pub(super) stored: Vec<&'a Append>,
+    /// The last append of each stream: its header is the one that stays.
+    pub(super) streams: BTreeMap<&'a str, &'a Append>,
+    pub(super) rows: BTreeMap<(&'a str, RowKey), Option<&'a [u8]>>,
+    pub(super) effects: BTreeMap<(&'a str, &'a str), Outbox<'a>>,
+    pub(super) timers: BTreeMap<(&'a str, &'a str), Option<i64>>,
+    pub(super) blobs: BTreeMap<Digest, &'a [u8]>,
+    pub(super) uses: BTreeSet<(&'a str, Digest)>,
+}
+
+impl<'a> Plan<'a> {
+    /// Plays a batch. `versions` knows the streams that exist; `settled` answers appends that are stored already.
+    pub(super) fn of(
+        batch: &'a [Append],
+        mut versions: BTreeMap<String, u64>,
+        mut settled: impl FnMut(&Append) -> Option<u64>,
+    ) -> Plan<'a> {
+        let mut plan = Plan::default();
+        for append in batch {
+            if let Some(version) = settled(append) {
+                plan.answers.push(Ok(version));
+                continue;
+            }
+            let version = versions.entry(append.stream.0.clone()).or_default();
+            if *version != append.expected {
+                let (stream, expected) = (append.stream.clone(), append.expected);
+                plan.answers.push(Err(Conflict { stream, expected, found: *version }));
+                continue;
+            }
+            *version = append.version();
+            plan.answers.push(Ok(*version));
+            plan.play(append);
+        }
+        plan
+    }
+
+    fn play(&mut self, append: &'a Append) {
+        let stream = append.stream.as_str();
+        self.stored.push(append);
+        self.streams.insert(stream, append);
+        for (key, row) in &append.rows {
+            self.rows.insert((stream, *key), row.as_deref());
+        }
+        for id in &append.settled {
+            self.effects.insert((stream, id), Outbox::Gone);
+        }
+        for effect in &append.effects {
+            self.effects.insert((stream, &effect.id), Outbox::Put(effect, None));
+        }
+        for (id, lease) in &append.leases {
+            let state = self.effects.entry((stream, id)).or_insert(Outbox::Held(None));
+            match state {
+                Outbox::Gone => {}
+                Outbox::Put(_, held) | Outbox::Held(held) => *held = lease.as_ref(),
+            }
+        }
+        for (key, due) in &append.timers {
+            self.timers.insert((stream, key), *due);
+        }
+        for (digest, body) in &append.blobs {
+            self.blobs.entry(*digest).or_insert(body);
+            self.uses.insert((stream, *digest));
+        }
+    }
+}

@@ -1,0 +1,268 @@
+//! The writing side on PostgreSQL: a batch is one transaction of three round trips, under the lock of the owner's row.
+//!
+//! The lock is held from the first look at the epoch to the end of the transaction, so no two writers are ever in a
+//! batch at once, and the log grows in the order of the commits. What a cut-off commit became is found out before
+//! anything else is written; see [`Doubt`].
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use futures_util::future::{join_all, join3};
+
+use super::columns::{Write, writes};
+use super::link::{Link, Session, Trouble};
+use super::plan::Plan;
+use crate::ownership::Owner;
+use crate::{Append, Conflict, Event, Ownership, StoreError, StreamId, Writer, admit};
+
+/// Read committed, said aloud: the server may have another default, and the versions must be read after the lock.
+const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
+const LOCK_OWNER: &str = "SELECT position FROM owner WHERE epoch = $1 FOR UPDATE";
+
+/// The writing side of a [`super::Postgres`].
+pub struct PostgresWriter {
+    link: Link,
+    epoch: Option<u64>,
+    doubt: Option<Doubt>,
+    kept: Kept,
+}
+
+/// A batch whose commit was sent and not answered.
+struct Doubt {
+    /// Where its first row of the log stands, if it is stored.
+    position: i64,
+    epoch: i64,
+    stored: Kept,
+}
+
+/// Appends that are stored though nobody was told, by stream and expected version, with their events.
+type Kept = BTreeMap<(StreamId, u64), Vec<Event>>;
+
+impl PostgresWriter {
+    pub(super) fn new(link: Link) -> PostgresWriter {
+        PostgresWriter { link, epoch: None, doubt: None, kept: Kept::new() }
+    }
+
+    fn mine(&self) -> Result<i64, StoreError> {
+        self.epoch.map(|epoch| epoch as i64).ok_or(StoreError::LostOwnership)
+    }
+
+    /// Finds out what became of a batch whose commit was not answered.
+    ///
+    /// The old connection may still be at it on the server, so the owner's row is locked first: whoever has the lock
+    /// knows that the other transaction has ended, one way or the other.
+    fn resolve(&mut self) -> Result<(), StoreError> {
+        let Some(doubt) = &self.doubt else { return Ok(()) };
+        let (position, epoch) = (doubt.position, doubt.epoch);
+        let stored = self.link.run(async |session| {
+            session.client.batch_execute(BEGIN).await?;
+            session.client.execute("SELECT 1 FROM owner FOR UPDATE", &[]).await?;
+            let row = "SELECT 1 FROM log WHERE position = $1 AND epoch = $2";
+            let stored = session.client.query_opt(row, &[&position, &epoch]).await?.is_some();
+            session.client.batch_execute("COMMIT").await?;
+            Ok(stored)
+        })?;
+        if let Some(doubt) = self.doubt.take().filter(|_| stored) {
+            self.kept.extend(doubt.stored);
+        }
+        Ok(())
+    }
+}
+
+impl Writer for PostgresWriter {
+    fn own(&mut self, owner: &str, ttl: Duration) -> Result<Ownership, StoreError> {
+        let mine = self.epoch;
+        let epoch = self.link.run(async |session| {
+            session.client.batch_execute(BEGIN).await?;
+            let answer = own(session, mine, owner, ttl).await?;
+            session.client.batch_execute(if answer.is_ok() { "COMMIT" } else { "ROLLBACK" }).await?;
+            answer.map_err(Trouble::Store)
+        })?;
+        if mine != Some(epoch) {
+            // Whatever was in doubt belongs to another time: the new owner loads everything anyway.
+            (self.doubt, self.kept) = (None, Kept::new());
+        }
+        self.epoch = Some(epoch);
+        Ok(Ownership { epoch, ttl })
+    }
+
+    fn release(&mut self) -> Result<(), StoreError> {
+        let Some(epoch) = self.epoch else { return Ok(()) };
+        let sql = "UPDATE owner SET name = NULL WHERE epoch = $1";
+        self.link.run(async |session| Ok(session.client.execute(sql, &[&(epoch as i64)]).await?))?;
+        self.epoch = None;
+        Ok(())
+    }
+
+    fn append(&mut self, batch: Vec<Append>) -> Result<Vec<Result<u64, Conflict>>, StoreError> {
+        admit::admit(&batch)?;
+        let epoch = self.mine()?;
+        self.resolve()?;
+        let PostgresWriter { link, doubt, kept, .. } = self;
+        let answers = link.run(async |session| {
+            let Some((last, versions)) = begin(session, epoch, &batch).await? else {
+                session.client.batch_execute("ROLLBACK").await?;
+                return Err(Trouble::Store(StoreError::LostOwnership));
+            };
+            let stored_before = |append: &Append| {
+                let events = kept.get(&(append.stream.clone(), append.expected))?;
+                (*events == append.events).then(|| append.version())
+            };
+            let plan = Plan::of(&batch, versions, stored_before);
+            send(session, &writes(&plan, epoch, last)).await?;
+            let stored = plan.stored.iter().map(|it| ((it.stream.clone(), it.expected), it.events.clone()));
+            *doubt = Some(Doubt { position: last + 1, epoch, stored: stored.collect() });
+            session.client.batch_execute("COMMIT").await?;
+            *doubt = None;
+            Ok(plan.answers)
+        })?;
+        for append in batch {
+            self.kept.remove(&(append.stream, append.expected));
+        }
+        Ok(answers)
+    }
+
+    fn forget(&mut self, streams: &[StreamId]) -> Result<usize, StoreError> {
+        let epoch = self.mine()?;
+        self.resolve()?;
+        let names: Vec<&str> = streams.iter().map(StreamId::as_str).collect();
+        self.link.run(async |session| {
+            session.client.batch_execute(BEGIN).await?;
+            if session.client.query_opt(LOCK_OWNER, &[&epoch]).await?.is_none() {
+                session.client.batch_execute("ROLLBACK").await?;
+                return Err(Trouble::Store(StoreError::LostOwnership));
+            }
+            let gone = forget(session, &names).await?;
+            session.client.batch_execute("COMMIT").await?;
+            Ok(gone)
+        })
+    }
+}
+
+async fn own(
+    session: &Session,
+    mine: Option<u64>,
+    owner: &str,
+    ttl: Duration,
+) -> Result<Result<u64, StoreError>, Trouble> {
+    // The time of the database: engines on several machines need not agree on the hour.
+    let sql = "SELECT epoch, name, until, (extract(epoch FROM clock_timestamp()) * 1000)::bigint FROM owner FOR UPDATE";
+    let row = session.client.query_one(sql, &[]).await?;
+    let mut stored = Owner { epoch: row.get::<_, i64>(0) as u64, name: row.get(1), until: row.get(2) };
+    let epoch = match stored.take(mine, owner, row.get(3), ttl) {
+        Ok(epoch) => epoch,
+        Err(refusal) => return Ok(Err(refusal)),
+    };
+    let sql = "UPDATE owner SET epoch = $1, name = $2, until = $3";
+    session.client.execute(sql, &[&(epoch as i64), &stored.name, &stored.until]).await?;
+    Ok(Ok(epoch))
+}
+
+/// Begins a batch: the end of the log and the versions of the streams, or nothing if the epoch is another.
+async fn begin(
+    session: &mut Session,
+    epoch: i64,
+    batch: &[Append],
+) -> Result<Option<(i64, BTreeMap<String, u64>)>, Trouble> {
+    let lock = session.prepare(LOCK_OWNER).await?;
+    let versions = session.prepare("SELECT id, version FROM stream WHERE id = ANY ($1::text[])").await?;
+    let names: Vec<&str> = batch.iter().map(|append| append.stream.as_str()).collect();
+    let client = &session.client;
+    // Sent together and done in this order: one round trip.
+    let (begun, owner, found) =
+        join3(client.batch_execute(BEGIN), client.query_opt(&lock, &[&epoch]), client.query(&versions, &[&names]))
+            .await;
+    begun?;
+    let Some(owner) = owner? else { return Ok(None) };
+    let versions = found?.into_iter().map(|row| (row.get(0), row.get::<_, i64>(1) as u64)).collect();
+    Ok(Some((owner.get(0), versions)))
+}
+
+/// Sends all statements together: one round trip. The first that failed is the one that matters.
+async fn send(session: &mut Session, writes: &[Write<'_>]) -> Result<(), Trouble> {
+    let mut statements = Vec::with_capacity(writes.len());
+    for write in writes {
+        let values: Vec<_> =
+            write.columns.iter().map(|it| &**it as &(dyn tokio_postgres::types::ToSql + Sync)).collect();
+        statements.push((session.prepare(write.sql).await?, values));
+    }
+    let client = &session.client;
+    let sent = statements.iter().map(|(statement, values)| client.execute(statement, values));
+    for done in join_all(sent).await {
+        done?;
+    }
+    Ok(())
+}
+
+async fn forget(session: &Session, names: &[&str]) -> Result<usize, Trouble> {
+    let client = &session.client;
+    let sql = "DELETE FROM stream WHERE id = ANY ($1::text[]) AND NOT live RETURNING id";
+    let gone: Vec<String> = client.query(sql, &[&names]).await?.into_iter().map(|row| row.get(0)).collect();
+    client.execute("DELETE FROM log WHERE stream = ANY ($1::text[])", &[&gone]).await?;
+    client.execute("DELETE FROM piece WHERE stream = ANY ($1::text[])", &[&gone]).await?;
+    let sql = "DELETE FROM blob_use WHERE stream = ANY ($1::text[]) RETURNING digest";
+    let digests: Vec<Vec<u8>> = client.query(sql, &[&gone]).await?.into_iter().map(|row| row.get(0)).collect();
+    let sql = "DELETE FROM blob WHERE digest = ANY ($1::bytea[])
+        AND NOT EXISTS (SELECT 1 FROM blob_use WHERE blob_use.digest = blob.digest)";
+    client.execute(sql, &[&digests]).await?;
+    Ok(gone.len())
+}
+
+#[cfg(all(test, feature = "testing"))]
+mod tests {
+    use super::*;
+    use crate::postgres::Postgres;
+    use crate::testing::Cluster;
+    use crate::{Card, Header, Reader};
+
+    fn append(stream: &str, expected: u64, data: u8) -> Append {
+        let event = Event {
+            kind: "e".to_owned(),
+            version: 1,
+            time: 0,
+            actor: String::new(),
+            correlation: String::new(),
+            caused_by: None,
+            data: vec![data],
+        };
+        let text = String::new;
+        let card =
+            Card { kind: text(), status: text(), group: text(), title: text(), open: true, created: 0, updated: 0 };
+        Append::new(StreamId::new(stream), expected, vec![event], Header { card, data: Vec::new() })
+    }
+
+    /// The doubt that a cut-off commit of these appends, at the beginning of the log, would leave.
+    fn doubt(appends: &[Append]) -> Option<Doubt> {
+        let stored = appends.iter().map(|it| ((it.stream.clone(), it.expected), it.events.clone())).collect();
+        Some(Doubt { position: 1, epoch: 1, stored })
+    }
+
+    #[test]
+    fn a_commit_that_was_stored_but_not_answered_is_answered_by_the_next_call() {
+        let store = Postgres::open(&Cluster::shared().database()).unwrap();
+        let mut writer = store.writer().unwrap();
+        writer.own("a", Duration::from_secs(3600)).unwrap();
+        let batch = vec![append("s", 0, 1), append("t", 0, 2), append("s", 1, 3)];
+        assert_eq!(writer.append(batch.clone()).unwrap(), [Ok(1), Ok(1), Ok(2)]);
+        writer.doubt = doubt(&batch);
+        // In parts, among others, and one that only looks the same.
+        let [first, second, third] = batch.try_into().unwrap();
+        assert_eq!(writer.append(vec![append("u", 0, 9), first]).unwrap(), [Ok(1), Ok(1)]);
+        let other = append("t", 0, 77);
+        let answers = writer.append(vec![other, second, third, append("s", 2, 4)]).unwrap();
+        assert_eq!(answers.iter().map(Result::is_ok).collect::<Vec<_>>(), [false, true, true, true]);
+        let history = store.reader().unwrap().history(&StreamId::new("s"), 0, 9).unwrap();
+        assert_eq!(history.iter().map(|(_, event)| event.data[0]).collect::<Vec<_>>(), [1, 3, 4]);
+    }
+
+    #[test]
+    fn a_commit_that_was_not_stored_is_done_by_the_next_call() {
+        let store = Postgres::open(&Cluster::shared().database()).unwrap();
+        let mut writer = store.writer().unwrap();
+        writer.own("a", Duration::from_secs(3600)).unwrap();
+        let batch = vec![append("s", 0, 1)];
+        writer.doubt = doubt(&batch);
+        assert_eq!(writer.append(batch).unwrap(), [Ok(1)]);
+        assert_eq!(store.reader().unwrap().history(&StreamId::new("s"), 0, 9).unwrap().len(), 1);
+    }
+}
