@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use sluice_core::machine::Moment;
 use sluice_core::run::{Event, Given, Mode, RunState};
 use sluice_engine::codec::{run_event, run_state};
-use sluice_store::{Reader, StreamId};
+use sluice_store::{Append, Reader, StreamId};
 
 use crate::recipes::Known;
 
@@ -13,7 +13,7 @@ use crate::recipes::Known;
 #[derive(Default)]
 pub(crate) struct Watch {
     /// What is being done right now: by stream and step or item, who does it.
-    doing: BTreeMap<(StreamId, String), u64>,
+    doing: BTreeMap<(StreamId, String), (u64, String)>,
     /// Effects whose result is durable.
     done: BTreeSet<(StreamId, String)>,
     /// Runs that somebody was told exist.
@@ -35,15 +35,15 @@ impl Watch {
             return Err(format!("{stream}: {effect} is done again, although its result was stored"));
         }
         let key = (stream.clone(), thing(effect));
-        match self.doing.insert(key, who) {
-            Some(other) if other != who => Err(format!("{stream}: {effect} is done by {other} and {who} at once")),
+        match self.doing.insert(key, (who, effect.to_owned())) {
+            Some((other, _)) if other != who => Err(format!("{stream}: {effect} is done by {other} and {who} at once")),
             _ => Ok(()),
         }
     }
 
     pub(crate) fn ends(&mut self, stream: &StreamId, effect: &str, who: u64) {
         let key = (stream.clone(), thing(effect));
-        if self.doing.get(&key) == Some(&who) {
+        if self.doing.get(&key).is_some_and(|(other, _)| *other == who) {
             self.doing.remove(&key);
         }
     }
@@ -52,15 +52,22 @@ impl Watch {
         self.promised.insert(stream.clone());
     }
 
-    /// An append is durable: its settled effects must never be done again.
-    pub(crate) fn stored(&mut self, stream: &StreamId, settled: &[String], effects: &[String]) {
-        for effect in settled {
-            self.done.insert((stream.clone(), effect.clone()));
+    /// An append is durable: its settled effects must never be done again, and unless the run ended with it nobody may
+    /// still be at them, for then the answer came from somebody who had been given up.
+    pub(crate) fn stored(&mut self, append: &Append) -> Result<(), String> {
+        let ended = append.events.iter().any(|event| !append.header.card.open || event.kind == "run.cancelled");
+        for effect in &append.settled {
+            let at_it = self.doing.get(&(append.stream.clone(), thing(effect)));
+            if let Some((who, _)) = at_it.filter(|(_, doing)| doing == effect && !ended) {
+                return Err(format!("{}: {effect} is settled while {who} is still at it", append.stream));
+            }
+            self.done.insert((append.stream.clone(), effect.clone()));
         }
         // A part that was lost is asked for again under the same id, in the same change that settles it.
-        for effect in effects {
-            self.done.remove(&(stream.clone(), effect.clone()));
+        for effect in &append.effects {
+            self.done.remove(&(append.stream.clone(), effect.id.clone()));
         }
+        Ok(())
     }
 
     /// Looks at every stream: promised ones exist, logs only grow, and each log adds up to what is stored.
@@ -119,7 +126,7 @@ impl Watch {
 
     /// The process is gone, and with it everything it did itself.
     pub(crate) fn killed(&mut self, its_own: impl Fn(u64) -> bool) {
-        self.doing.retain(|_, who| !its_own(*who));
+        self.doing.retain(|_, (who, _)| !its_own(*who));
     }
 
     pub(crate) fn runs(&self) -> Vec<StreamId> {

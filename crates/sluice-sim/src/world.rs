@@ -210,7 +210,7 @@ impl Life {
                     let stops = (key.0 - self.now).min(LEASE * 2 / 3).max(0);
                     let (stream, effect) = (assignment.stream.clone(), assignment.effect.id.clone());
                     self.at(stops, Due::Abandons { stream, effect, who });
-                    let late = LEASE * 2 + self.soon(20_000);
+                    let late = LEASE + self.soon(3_000);
                     self.at(late, Due::Late(assignment));
                 }
             }
@@ -285,16 +285,7 @@ impl Life {
         if self.bug == Some(Bug::LosesPartOfABatch) && batch.len() > 1 {
             batch.pop();
         }
-        let told: Vec<(StreamId, Vec<String>, Vec<String>)> = batch
-            .iter()
-            .map(|it| (it.stream.clone(), it.settled.clone(), it.effects.iter().map(|it| it.id.clone()).collect()))
-            .collect();
-        let mut results = self.writer.append(batch).map_err(|error| error.to_string())?;
-        for ((stream, settled, effects), result) in told.iter().zip(&results) {
-            if result.is_ok() {
-                self.watch.stored(stream, settled, effects);
-            }
-        }
+        let mut results = self.write(batch)?;
         match self.bug {
             Some(Bug::AnswersBeforeDurable) => return Ok(()),
             Some(Bug::LosesPartOfABatch) => results.push(Ok(0)),
@@ -303,6 +294,15 @@ impl Life {
         let wait = self.soon(5);
         self.at(wait, Due::Told(results));
         Ok(())
+    }
+
+    /// A batch reaches the disk.
+    fn write(&mut self, batch: Vec<Append>) -> Result<Vec<Result<u64, sluice_store::Conflict>>, String> {
+        let results = self.writer.append(batch.clone()).map_err(|error| error.to_string())?;
+        for (append, _) in batch.iter().zip(&results).filter(|(_, result)| result.is_ok()) {
+            self.watch.stored(append)?;
+        }
+        Ok(results)
     }
 
     fn load(&mut self, stream: &StreamId) -> Result<Option<Found>, String> {
@@ -488,24 +488,7 @@ impl Life {
                 Due::Heartbeat(_) => false,
             };
             match due {
-                Due::Stored(batch) if survives => {
-                    let told: Vec<_> = batch
-                        .iter()
-                        .map(|it| {
-                            (
-                                it.stream.clone(),
-                                it.settled.clone(),
-                                it.effects.iter().map(|it| it.id.clone()).collect::<Vec<_>>(),
-                            )
-                        })
-                        .collect();
-                    let results = self.writer.append(batch).map_err(|error| error.to_string())?;
-                    for ((stream, settled, effects), result) in told.iter().zip(results) {
-                        if result.is_ok() {
-                            self.watch.stored(stream, settled, effects);
-                        }
-                    }
-                }
+                Due::Stored(batch) if survives => drop(self.write(batch)?),
                 due if survives => drop(self.due.insert(key, due)),
                 _ => {}
             }
