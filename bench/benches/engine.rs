@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use sluice_core::lifecycle::Lifecycle;
 use sluice_core::machine::Moment;
 use sluice_core::run::{Given, Mode, Outcome, Plan, Report};
 use sluice_dialect::prompts::PromptRoots;
@@ -48,6 +49,10 @@ struct Recipes(String);
 impl Definitions for Recipes {
     fn plan(&self, _: &[u8]) -> Result<Arc<Plan>, String> {
         Ok(plan(&self.0))
+    }
+
+    fn lifecycle(&self, _: &[u8]) -> Result<Arc<Lifecycle>, String> {
+        Err("no task is measured here".into())
     }
 }
 
