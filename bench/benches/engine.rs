@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use sluice_core::lifecycle::Lifecycle;
 use sluice_core::machine::Moment;
 use sluice_core::run::{Given, Mode, Outcome, Plan, Report};
 use sluice_dialect::prompts::NoPrompts;
@@ -49,6 +50,10 @@ impl Definitions for Recipes {
     fn plan(&self, _: &[u8]) -> Result<Arc<Plan>, String> {
         Ok(plan(&self.0))
     }
+
+    fn lifecycle(&self, _: &[u8]) -> Result<Arc<Lifecycle>, String> {
+        Err("no task is measured here".into())
+    }
 }
 
 fn plan(recipe: &str) -> Arc<Plan> {
@@ -70,7 +75,7 @@ fn steps(count: usize) -> String {
 
 fn fan(count: usize) -> String {
     let mut recipe =
-        format!("name: bench\nmax_parallel: 1000\nsteps:\n  - {{name: a, type: script, needs: [], command: a}}\n");
+        String::from("name: bench\nmax_parallel: 1000\nsteps:\n  - {name: a, type: script, needs: [], command: a}\n");
     let names: Vec<String> = (0..count).map(|step| format!("s{step}")).collect();
     for name in &names {
         recipe.push_str(&format!("  - {{name: {name}, type: script, needs: [a], command: 'true'}}\n"));

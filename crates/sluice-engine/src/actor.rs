@@ -2,8 +2,8 @@
 //!
 //! The loop neither decides nor knows what the bytes mean; an actor does not know that there is a loop.
 
-use sluice_core::machine::{Moment, Refusal};
-use sluice_core::run;
+use sluice_core::machine::{Moment, Refusal, RefusalCode};
+use sluice_core::{run, task};
 use sluice_store::{Effect, Event, Header, RowKey};
 
 /// What can be said to an actor.
@@ -11,6 +11,8 @@ use sluice_store::{Effect, Event, Header, RowKey};
 pub enum Said {
     /// An input of the run machine.
     Run(run::Input),
+    /// An input of the task machine.
+    Task(task::Input),
     /// An effect has been performed.
     Outcome {
         /// Which.
@@ -36,6 +38,8 @@ pub enum Outcome {
     Failed(String),
     /// A step of a run has ended.
     Run(run::Report),
+    /// An effect of a task has come to its end.
+    Task(task::input::Outcome),
 }
 
 /// What follows from what was said: stored as one, or not at all.
@@ -74,6 +78,15 @@ pub trait Actor: Send {
 
     /// Who may perform this effect: a role and a group. `None`: the engine's own hands.
     fn wants(&self, effect: &Effect) -> Option<Wanted>;
+
+    /// Whether its effects are performed in order, one after the other. `None`: all at once, in any order. Otherwise
+    /// the ids of those that are not settled, in that order.
+    fn in_order(&self) -> Option<&[String]>;
+}
+
+/// What a task answers to what is meant for a run, and the other way round.
+pub(crate) fn misdirected(is: &str, meant: &str) -> Refusal {
+    Refusal::new(RefusalCode::NotReady, format!("Not possible: this is a {is}, and that is asked of a {meant}"))
 }
 
 /// Who may perform an effect.

@@ -4,9 +4,14 @@
 //! here and translated, and a golden sample of every version ever shipped is read by a test.
 
 pub mod data;
+pub mod outbox;
 pub mod run_effect;
 pub mod run_event;
 pub mod run_state;
+mod task_data;
+pub mod task_effect;
+pub mod task_event;
+pub mod task_state;
 
 use std::fmt;
 
@@ -31,4 +36,16 @@ impl From<serde_json::Error> for Unreadable {
 /// The bytes of a stored form. Writing to memory cannot fail, and none of the forms has a map with odd keys.
 fn bytes(form: &impl serde::Serialize) -> Vec<u8> {
     serde_json::to_vec(form).unwrap_or_default()
+}
+
+/// The bytes of a digest, from its hexadecimal form.
+pub(crate) fn digest(text: &str) -> Option<[u8; 32]> {
+    let mut bytes = [0u8; 32];
+    if text.len() != 64 || !text.is_ascii() {
+        return None;
+    }
+    for (index, byte) in bytes.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(&text[2 * index..2 * index + 2], 16).ok()?;
+    }
+    Some(bytes)
 }

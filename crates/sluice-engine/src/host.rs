@@ -10,13 +10,16 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use sluice_core::lifecycle::Lifecycle;
 use sluice_core::machine::Moment;
 use sluice_core::run::Plan;
-use sluice_store::{Append, Reader, Store, StoreError, StreamId, Writer};
+use sluice_store::{Append, Digest, Reader, Store, StoreError, Stored, StreamId, Writer};
 
-use crate::codec::run_state;
+use crate::actor::Actor;
+use crate::codec::{Unreadable, digest, run_state, task_state};
 use crate::reactor::{Action, Answer, Assignment, Found, Message, Reactor, Token};
 use crate::run_actor::RunActor;
+use crate::task_actor::TaskActor;
 
 /// What tells the time.
 pub trait Clock: Send + Sync {
@@ -35,6 +38,9 @@ pub trait Executor: Send {
 pub trait Definitions: Send + Sync {
     /// The recipe whose pinned bytes these are, made ready.
     fn plan(&self, pinned: &[u8]) -> Result<Arc<Plan>, String>;
+
+    /// The lifecycle whose pinned bytes these are.
+    fn lifecycle(&self, pinned: &[u8]) -> Result<Arc<Lifecycle>, String>;
 }
 
 /// Where results of effects are sent.
@@ -92,7 +98,7 @@ impl Host {
         let Parts { store, owner, clock, executor, definitions } = parts;
         let mut writer = store.writer()?;
         let ownership = writer.own(&owner, OWNERSHIP)?;
-        let mut loader = Loader { reader: store.reader()?, definitions, plans: BTreeMap::new() };
+        let mut loader = Loader::new(store.reader()?, definitions);
         let (messages, inbox) = channel();
         let (batches, batch_inbox) = channel();
         let (loads, load_inbox) = channel();
@@ -148,43 +154,73 @@ struct Loader {
     reader: Box<dyn Reader>,
     definitions: Arc<dyn Definitions>,
     plans: BTreeMap<String, Arc<Plan>>,
+    lifecycles: BTreeMap<String, Arc<Lifecycle>>,
 }
 
 impl Loader {
+    fn new(reader: Box<dyn Reader>, definitions: Arc<dyn Definitions>) -> Self {
+        Loader { reader, definitions, plans: BTreeMap::new(), lifecycles: BTreeMap::new() }
+    }
+
     fn load(&mut self, stream: &StreamId) -> Result<Option<Found>, StoreError> {
         let Some(stored) = self.reader.load(stream)? else { return Ok(None) };
         let damaged = |detail: String| StoreError::Corrupt { place: stream.to_string(), detail };
-        let digest = run_state::definition_of(&stored.header.data).map_err(|error| damaged(error.to_string()))?;
-        let plan = match self.plans.get(&digest) {
-            Some(plan) => plan.clone(),
-            None => {
-                let wanted = parse_digest(&digest).ok_or_else(|| damaged(format!("no digest: {digest}")))?;
-                let pinned = self.reader.blob(&wanted)?.ok_or_else(|| damaged(format!("no definition {digest}")))?;
-                let plan = self.definitions.plan(&pinned).map_err(damaged)?;
-                self.plans.insert(digest, plan.clone());
-                plan
+        let actor = self.actor(&stored).map_err(|trouble| match trouble {
+            Trouble::Damaged(detail) => damaged(detail),
+            Trouble::Store(error) => error,
+        })?;
+        Ok(Some(Found { actor, version: stored.version, effects: stored.effects, timers: stored.timers }))
+    }
+
+    /// What a stream is, by the kind that its card names.
+    fn actor(&mut self, stored: &Stored) -> Result<Box<dyn Actor>, Trouble> {
+        let header = &stored.header;
+        match header.card.kind.as_str() {
+            RunActor::KIND => {
+                let name = run_state::definition_of(&header.data)?;
+                let made = |pinned: &[u8]| self.definitions.plan(pinned);
+                let plan = pinned(&mut *self.reader, &mut self.plans, name, made)?;
+                Ok(Box::new(RunActor::restore(plan, stored)?))
             }
-        };
-        let actor = RunActor::restore(plan, &stored).map_err(|error| damaged(error.to_string()))?;
-        Ok(Some(Found {
-            actor: Box::new(actor),
-            version: stored.version,
-            effects: stored.effects,
-            timers: stored.timers,
-        }))
+            TaskActor::KIND => {
+                let name = task_state::definition_of(&header.data)?;
+                let made = |pinned: &[u8]| self.definitions.lifecycle(pinned);
+                let lifecycle = pinned(&mut *self.reader, &mut self.lifecycles, name, made)?;
+                Ok(Box::new(TaskActor::restore(lifecycle, stored)?))
+            }
+            other => Err(Trouble::Damaged(format!("neither a task nor a run, but `{other}`"))),
+        }
     }
 }
 
-/// A digest from its hexadecimal form.
-fn parse_digest(text: &str) -> Option<sluice_store::Digest> {
-    let mut bytes = [0u8; 32];
-    if text.len() != 64 || !text.is_ascii() {
-        return None;
+/// Why a stream cannot be taken up.
+enum Trouble {
+    Damaged(String),
+    Store(StoreError),
+}
+
+impl From<Unreadable> for Trouble {
+    fn from(error: Unreadable) -> Self {
+        Trouble::Damaged(error.to_string())
     }
-    for (index, byte) in bytes.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(&text[2 * index..2 * index + 2], 16).ok()?;
+}
+
+/// The definition of this digest: one that is known, or made of the bytes that were pinned.
+fn pinned<T>(
+    reader: &mut dyn Reader,
+    known: &mut BTreeMap<String, Arc<T>>,
+    name: String,
+    make: impl FnOnce(&[u8]) -> Result<Arc<T>, String>,
+) -> Result<Arc<T>, Trouble> {
+    if let Some(definition) = known.get(&name) {
+        return Ok(definition.clone());
     }
-    Some(sluice_store::Digest(bytes))
+    let wanted = digest(&name).ok_or_else(|| Trouble::Damaged(format!("no digest: {name}")))?;
+    let bytes = reader.blob(&Digest(wanted)).map_err(Trouble::Store)?;
+    let bytes = bytes.ok_or_else(|| Trouble::Damaged(format!("no definition {name}")))?;
+    let definition = make(&bytes).map_err(Trouble::Damaged)?;
+    known.insert(name, definition.clone());
+    Ok(definition)
 }
 
 /// Takes up everything that was going on.

@@ -11,4 +11,5 @@ pub mod host;
 pub mod reactor;
 pub mod run_actor;
 pub mod scheduler;
+pub mod task_actor;
 pub mod workers;

@@ -4,133 +4,27 @@
 //! decision before it is durable: replies and effects are released when the store has answered. It has no clock, no
 //! thread and no channel; whoever drives it brings those ([`crate::host`]), or simulates them.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod message;
+#[cfg(test)]
+mod tests;
 
-use sluice_core::machine::{Moment, Refusal};
+pub use message::{Action, Answer, Assignment, Found, Message, Token};
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use sluice_core::machine::Moment;
 use sluice_store::{Append, Conflict, Effect, Event, Lease, OpenEffect, StreamId};
 
 use crate::actor::{Actor, Change, Outcome, Said};
-use crate::workers::{Job, Offer, WorkerId, Workers};
-
-/// Whoever asked and waits for an answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Token(pub u64);
-
-/// What the reactor is told.
-pub enum Message {
-    /// Something new begins.
-    Create {
-        /// Who asked.
-        token: Option<Token>,
-        /// Its stream.
-        stream: StreamId,
-        /// What it is.
-        actor: Box<dyn Actor>,
-        /// How it begins.
-        change: Change,
-        /// Its definition, by digest.
-        blobs: Vec<(sluice_store::Digest, Vec<u8>)>,
-    },
-    /// Something is said to a task or run.
-    Say {
-        /// Who said it.
-        token: Option<Token>,
-        /// To whom.
-        stream: StreamId,
-        /// What.
-        said: Said,
-    },
-    /// A stream that was asked for, or found at the start.
-    Loaded {
-        /// Which.
-        stream: StreamId,
-        /// What was there.
-        found: Option<Found>,
-    },
-    /// The store has answered the last batch.
-    Committed(Vec<Result<u64, Conflict>>),
-    /// An effect that was handed out has ended.
-    Ended {
-        /// Whose.
-        stream: StreamId,
-        /// Which.
-        effect: String,
-        /// Which handing-out of it.
-        dispatch: u64,
-        /// How.
-        outcome: Outcome,
-    },
-    /// A worker offers itself.
-    Joined(Offer),
-    /// A worker is still there, and is at these handings-out. One that it does not name is not renewed: it may never
-    /// have heard of it.
-    Heard {
-        /// Which worker.
-        worker: WorkerId,
-        /// What it is at.
-        at: Vec<u64>,
-    },
-    /// Nothing happened but time.
-    Nothing,
-    /// A worker says goodbye; what it holds is given to another.
-    Left(WorkerId),
-}
-
-/// A stream as it was found in the store.
-pub struct Found {
-    /// What it is.
-    pub actor: Box<dyn Actor>,
-    /// How many events it has.
-    pub version: u64,
-    /// What is to be done.
-    pub effects: Vec<OpenEffect>,
-    /// When it wants to be woken.
-    pub timers: Vec<(String, i64)>,
-}
-
-/// What the reactor wants.
-#[derive(Debug)]
-pub enum Action {
-    /// Store this batch, and answer with [`Message::Committed`]. There is never more than one on its way.
-    Commit(Vec<Append>),
-    /// Load a stream, and answer with [`Message::Loaded`].
-    Load(StreamId),
-    /// Perform an effect, and answer with [`Message::Ended`].
-    Perform(Assignment),
-    /// Answer somebody.
-    Reply(Token, Answer),
-}
-
-/// An effect that is handed out.
-#[derive(Clone, Debug)]
-pub struct Assignment {
-    /// Whose.
-    pub stream: StreamId,
-    /// What.
-    pub effect: Effect,
-    /// Which handing-out of it: an answer to an older one is refused.
-    pub dispatch: u64,
-    /// To whom; `None` are the engine's own hands.
-    pub worker: Option<WorkerId>,
-}
-
-/// The answer to somebody who asked.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
-    /// It is done and durable.
-    Done,
-    /// It is refused.
-    Refused(Refusal),
-    /// There is no such task or run.
-    NotFound,
-    /// Somebody else changed it at the same time.
-    Conflict,
-}
+use crate::codec::outbox::{self, Note};
+use crate::workers::{Job, WorkerId, Workers};
 
 /// What is let go when a batch is durable.
 enum Release {
     Reply(Token),
     Effects(StreamId, Vec<Effect>),
+    /// These effects of an actor that wants them in order.
+    Settled(StreamId, Vec<String>),
     Leased(Box<Assignment>),
     Over(StreamId),
 }
@@ -141,6 +35,30 @@ struct Slot {
     /// What has been handed out: which handing-out, to whom, until when.
     handed: BTreeMap<String, Handed>,
     timers: BTreeMap<String, i64>,
+    /// Of an actor that wants its effects in order: those that are not settled in the store. Only the first is offered.
+    line: VecDeque<Effect>,
+}
+
+impl Slot {
+    fn new(actor: Box<dyn Actor>, version: u64) -> Self {
+        Slot { actor, version, handed: BTreeMap::new(), timers: BTreeMap::new(), line: VecDeque::new() }
+    }
+
+    /// Puts an effect at the end of the line, if there is one. Whether it is its turn.
+    fn line_up(&mut self, effect: &Effect) -> bool {
+        if self.actor.in_order().is_none() {
+            return true;
+        }
+        self.line.push_back(effect.clone());
+        self.line.len() == 1
+    }
+
+    /// These have left the line. The effect whose turn it is now, if it was not before.
+    fn advance(&mut self, settled: &[String]) -> Option<Effect> {
+        let before = self.line.front().map(|first| first.id.clone());
+        self.line.retain(|effect| !settled.contains(&effect.id));
+        self.line.front().filter(|first| Some(&first.id) != before.as_ref()).cloned()
+    }
 }
 
 struct Handed {
@@ -176,13 +94,12 @@ impl Reactor {
     pub fn receive(&mut self, message: Message, now: Moment) {
         match message {
             Message::Create { token, stream, actor, change, blobs } => {
-                let slot = Slot { actor, version: 0, handed: BTreeMap::new(), timers: BTreeMap::new() };
-                self.slots.insert(stream.clone(), slot);
+                self.slots.insert(stream.clone(), Slot::new(actor, 0));
                 self.gather(&stream, change, token, blobs);
             }
             Message::Say { token, stream, said } => self.say(token, stream, said, now),
             Message::Loaded { stream, found } => self.loaded(stream, found, now),
-            Message::Committed(results) => self.committed(results, now),
+            Message::Committed(results) => self.committed(results),
             Message::Ended { stream, effect, dispatch, outcome } => self.ended(&stream, effect, dispatch, outcome, now),
             Message::Joined(offer) => self.workers.join(offer, now.0),
             Message::Heard { worker, at } => self.renew(&worker, &at, now),
@@ -286,6 +203,9 @@ impl Reactor {
             self.workers.forget(stream, id);
         }
         let mut releases: Vec<Release> = token.map(Release::Reply).into_iter().collect();
+        if !change.settled.is_empty() && slot.actor.in_order().is_some() {
+            releases.push(Release::Settled(stream.clone(), change.settled.clone()));
+        }
         if !change.effects.is_empty() {
             releases.push(Release::Effects(stream.clone(), change.effects.clone()));
         }
@@ -301,21 +221,24 @@ impl Reactor {
         self.gathered.push((append, releases));
     }
 
-    fn committed(&mut self, results: Vec<Result<u64, Conflict>>, now: Moment) {
+    fn committed(&mut self, results: Vec<Result<u64, Conflict>>) {
         let Some(in_flight) = self.in_flight.take() else { return };
         for ((stream, releases), result) in in_flight.into_iter().zip(results) {
             match result {
-                Ok(_) => releases.into_iter().for_each(|release| self.release(release, now)),
+                Ok(_) => releases.into_iter().for_each(|release| self.release(release)),
                 Err(_) => self.conflicted(&stream, releases),
             }
         }
     }
 
-    fn release(&mut self, release: Release, now: Moment) {
+    fn release(&mut self, release: Release) {
         match release {
             Release::Reply(token) => self.out.push(Action::Reply(token, Answer::Done)),
-            Release::Effects(stream, effects) => {
-                effects.into_iter().for_each(|effect| self.offer(&stream, effect, now))
+            Release::Effects(stream, effects) => effects.into_iter().for_each(|effect| self.offer(&stream, effect)),
+            // Not before: after a crash, what came first would be done once more beside what comes next.
+            Release::Settled(stream, settled) => {
+                let next = self.slots.get_mut(&stream).and_then(|slot| slot.advance(&settled));
+                next.into_iter().for_each(|effect| self.give(&stream, effect));
             }
             Release::Leased(assignment) => self.out.push(Action::Perform(*assignment)),
             Release::Over(stream) => {
@@ -341,6 +264,7 @@ impl Reactor {
 
     fn drop_slot(&mut self, stream: &StreamId) {
         let Some(slot) = self.slots.remove(stream) else { return };
+        self.workers.forget_stream(stream);
         for (key, due) in slot.timers {
             self.alarms.remove(&(due, stream.clone(), key));
         }
@@ -367,15 +291,19 @@ impl Reactor {
 
     /// Takes up a stream where the store says it is.
     fn adopt(&mut self, stream: &StreamId, found: Found, now: Moment) {
-        let timers: BTreeMap<String, i64> = found.timers.into_iter().collect();
-        self.alarms.extend(timers.iter().map(|(key, due)| (*due, stream.clone(), key.clone())));
-        let slot = Slot { actor: found.actor, version: found.version, handed: BTreeMap::new(), timers };
+        let Found { actor, version, mut effects, timers } = found;
+        if let Some(order) = actor.in_order() {
+            effects.sort_by_key(|open| order.iter().position(|id| *id == open.effect.id));
+        }
+        let mut slot = Slot::new(actor, version);
+        slot.timers = timers.into_iter().collect();
+        self.alarms.extend(slot.timers.iter().map(|(key, due)| (*due, stream.clone(), key.clone())));
         self.slots.insert(stream.clone(), slot);
-        for OpenEffect { effect, lease } in found.effects {
+        for OpenEffect { effect, lease } in effects {
             match lease {
                 // The worker may still be at it: it keeps the work for as long as a lease lasts from now on.
                 Some(lease) => self.still_held(stream, effect, lease, now),
-                None => self.offer(stream, effect, now),
+                None => self.offer(stream, effect),
             }
         }
     }
@@ -388,12 +316,20 @@ impl Reactor {
         self.alarms.insert((until, stream.clone(), format!("/{}", effect.id)));
         if let Some(slot) = self.slots.get_mut(stream) {
             let handed = Handed { dispatch, worker: Some(worker), until: Some(until), effect: effect.clone() };
+            slot.line_up(&effect);
             slot.handed.insert(effect.id, handed);
         }
     }
 
+    /// An effect is to be performed when it is its turn.
+    fn offer(&mut self, stream: &StreamId, effect: Effect) {
+        if self.slots.get_mut(stream).is_some_and(|slot| slot.line_up(&effect)) {
+            self.give(stream, effect);
+        }
+    }
+
     /// An effect is to be performed: by a worker, or by the engine's own hands.
-    fn offer(&mut self, stream: &StreamId, effect: Effect, _now: Moment) {
+    fn give(&mut self, stream: &StreamId, effect: Effect) {
         let Some(slot) = self.slots.get_mut(stream).filter(|slot| slot.actor.is_open(&effect.id)) else { return };
         match slot.actor.wants(&effect) {
             Some(wanted) => self.workers.wait(Job { stream: stream.clone(), effect, wanted }),
@@ -436,15 +372,15 @@ impl Reactor {
     fn store_lease(&mut self, stream: &StreamId, id: String, lease: Lease, assignment: Assignment, now: Moment) {
         let Some(slot) = self.slots.get_mut(stream) else { return };
         let header = slot.actor.header(now);
-        let data = serde_json::json!({ "effect": id, "worker": lease.holder, "until": lease.until });
+        let note = Note::Leased { effect: id.clone(), worker: lease.holder.clone(), until: lease.until };
         let event = Event {
-            kind: "effect.leased".into(),
-            version: 1,
+            kind: note.kind().into(),
+            version: outbox::VERSION,
             time: now.0,
             actor: "engine".into(),
             correlation: stream.to_string(),
             caused_by: None,
-            data: data.to_string().into_bytes(),
+            data: outbox::write(&note),
         };
         let mut append = Append::new(stream.clone(), slot.version, vec![event], header);
         append.leases = vec![(id, Some(lease))];
@@ -495,7 +431,7 @@ impl Reactor {
         release_hold(&mut self.workers, &mut self.alarms, stream, effect, &handed);
         match handed.worker {
             Some(_) => self.say(None, stream.clone(), Said::Lost { effect: effect.to_owned() }, now),
-            None => self.offer(stream, handed.effect, now),
+            None => self.give(stream, handed.effect),
         }
     }
 }

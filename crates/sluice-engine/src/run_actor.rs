@@ -8,13 +8,12 @@ use sluice_core::recipe::StepId;
 use sluice_core::run::{Effect, Event, Given, Input, Part, Plan, RunState, TimerKey, begin, decide, effect};
 use sluice_store::{Card, Effect as StoredEffect, Event as StoredEvent, Header, RowKey, Stored};
 
-use crate::actor::{Actor, Change, Outcome, Said, Wanted};
+use crate::actor::{Actor, Change, Outcome, Said, Wanted, misdirected};
+use crate::codec::outbox::{self, Note};
 use crate::codec::{Unreadable, run_effect, run_event, run_state};
 
 /// The kind of effect that carries out a part of a step.
 const PERFORM: &str = "perform";
-/// What is recorded when an effect is settled and nothing else follows.
-const SETTLED: &str = "effect.settled";
 
 /// A run.
 pub struct RunActor {
@@ -31,6 +30,9 @@ pub struct RunActor {
 }
 
 impl RunActor {
+    /// The kind that its card names.
+    pub const KIND: &str = "run";
+
     /// A run that starts now, and what is to be stored of it.
     pub fn create(plan: Arc<Plan>, definition: String, group: String, given: Given, now: Moment) -> (Self, Change) {
         let decision = begin(&plan, given.clone(), now);
@@ -86,7 +88,7 @@ impl RunActor {
 
     fn describe(&self, now: Moment) -> Header {
         let card = Card {
-            kind: "run".into(),
+            kind: Self::KIND.into(),
             status: self.state.status().into(),
             group: self.group.clone(),
             title: self.plan.recipe.name.to_string(),
@@ -199,10 +201,10 @@ impl RunActor {
         if !self.open.remove(effect) {
             return None;
         }
-        let data = serde_json::json!({ "effect": effect, "error": error }).to_string().into_bytes();
+        let note = Note::Settled { effect: effect.to_owned(), error: error.map(str::to_owned) };
         self.version += 1;
         Some(Change {
-            events: vec![self.event(SETTLED, data, now)],
+            events: vec![self.event(note.kind(), outbox::write(&note), now)],
             header: self.describe(now),
             rows: Vec::new(),
             effects: Vec::new(),
@@ -215,6 +217,7 @@ impl RunActor {
         let (step, attempt, part) = match (performed(effect), &outcome) {
             (Some(performed), Outcome::Run(_)) => performed,
             (_, Outcome::Failed(error)) => return self.settle(effect, Some(error), now),
+            (_, Outcome::Task(_)) => return self.settle(effect, Some("the outcome of a task's effect"), now),
             (_, Outcome::Done | Outcome::Run(_)) => return self.settle(effect, None, now),
         };
         let Outcome::Run(report) = outcome else { return None };
@@ -241,6 +244,7 @@ impl Actor for RunActor {
     fn take(&mut self, said: Said, now: Moment) -> Result<Option<Change>, Refusal> {
         let input = match said {
             Said::Run(input) => input,
+            Said::Task(_) => return Err(misdirected("run", "task")),
             Said::Outcome { effect, outcome } => return Ok(self.outcome(&effect, outcome, now)),
             Said::Lost { effect } => {
                 let Some((step, attempt, part)) = performed(&effect) else { return Ok(None) };
@@ -283,5 +287,9 @@ impl Actor for RunActor {
         let (step, _, _) = performed(&effect.id)?;
         let role = self.plan.recipe.step(step).role.to_string();
         Some(Wanted { role, group: self.group.clone() })
+    }
+
+    fn in_order(&self) -> Option<&[String]> {
+        None
     }
 }

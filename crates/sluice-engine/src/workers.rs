@@ -93,6 +93,13 @@ impl Workers {
         }
     }
 
+    /// Nothing of this stream waits any longer: it will be taken up anew.
+    pub(crate) fn forget_stream(&mut self, stream: &StreamId) {
+        if !self.waiting.is_empty() {
+            self.waiting.retain(|job| job.stream != *stream);
+        }
+    }
+
     pub(crate) fn hold(&mut self, id: &WorkerId) {
         if let Some(worker) = self.workers.get_mut(id) {
             worker.held += 1;

@@ -9,6 +9,7 @@
 
 pub mod bug;
 mod chance;
+mod people;
 mod recipes;
 mod watch;
 mod world;

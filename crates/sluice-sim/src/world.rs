@@ -5,8 +5,8 @@ use std::fmt::Write;
 
 use sluice_core::machine::Moment;
 use sluice_core::recipe::{Data, FailureKind};
-use sluice_core::run::{Given, Input, Mode, Outcome, Report, RunState};
-use sluice_engine::actor::{Outcome as Done, Said};
+use sluice_core::run::{Outcome, Report};
+use sluice_engine::actor::Outcome as Done;
 use sluice_engine::codec::run_state;
 use sluice_engine::reactor::{Action, Answer, Assignment, Found, Message, Reactor, Token};
 use sluice_engine::run_actor::RunActor;
@@ -68,19 +68,19 @@ enum Due {
 /// A life.
 pub struct Life {
     seed: u64,
-    chance: Chance,
+    pub(crate) chance: Chance,
     bug: Option<Bug>,
-    now: i64,
+    pub(crate) now: i64,
     due: BTreeMap<(i64, u64), Due>,
-    number: u64,
-    reactor: Reactor,
+    pub(crate) number: u64,
+    pub(crate) reactor: Reactor,
     epoch: u64,
     store: Memory,
     writer: Box<dyn Writer>,
-    reader: Box<dyn Reader>,
-    known: Vec<Known>,
-    watch: Watch,
-    tokens: BTreeMap<Token, StreamId>,
+    pub(crate) reader: Box<dyn Reader>,
+    pub(crate) known: Vec<Known>,
+    pub(crate) watch: Watch,
+    pub(crate) tokens: BTreeMap<Token, StreamId>,
     performances: u64,
     /// The lasting worker of now: a new one has a new name.
     lasting: u64,
@@ -116,7 +116,7 @@ impl Life {
         lived.map_err(|what| Wrong { seed, what, script: life.script })
     }
 
-    fn note(&mut self, line: &str) {
+    pub(crate) fn note(&mut self, line: &str) {
         let _ = writeln!(self.script, "{:>7} {line}", self.now);
     }
 
@@ -207,7 +207,7 @@ impl Life {
                 true => self.watch.ends(&assignment.stream, &assignment.effect.id, who),
                 false => {
                     // It stops when it has finished, or when its lease is over, whichever is first.
-                    let stops = (key.0 - self.now).min(LEASE * 2 / 3).max(0);
+                    let stops = (key.0 - self.now).clamp(0, LEASE * 2 / 3);
                     let (stream, effect) = (assignment.stream.clone(), assignment.effect.id.clone());
                     self.at(stops, Due::Abandons { stream, effect, who });
                     let late = LEASE + self.soon(3_000);
@@ -408,66 +408,6 @@ impl Life {
             }
             false => Report::Completed(outcome),
         }
-    }
-
-    fn person(&mut self) {
-        let runs = self.watch.runs();
-        if runs.is_empty() || self.chance.percent(60) {
-            return self.start_run();
-        }
-        let stream = self.chance.pick(&runs).clone();
-        let input = match self.chance.below(10) {
-            0 => Input::Cancel { reason: "enough".into() },
-            1..=3 => Input::Retry { step: None, guidance: None },
-            _ => match self.open_question(&stream) {
-                Some(input) => input,
-                None => return,
-            },
-        };
-        self.note(&format!("{stream}: a person says {input:?}"));
-        self.reactor.receive(Message::Say { token: None, stream, said: Said::Run(input) }, Moment(self.now));
-    }
-
-    fn start_run(&mut self) {
-        self.number += 1;
-        let id = format!("run-{:05}", self.number);
-        let known = self.chance.pick(&self.known.clone()).clone();
-        let given = Given {
-            id: id.clone(),
-            mode: Mode::Engine,
-            inputs: Vec::new(),
-            prompt: "do it".into(),
-            workspace: String::new(),
-            work_order: String::new(),
-        };
-        self.note(&format!("{id}: starts {}", known.plan.recipe.name));
-        let now = Moment(self.now);
-        let (actor, change) = RunActor::create(known.plan.clone(), known.digest.to_string(), "sim".into(), given, now);
-        let (token, stream) = (Token(self.number), StreamId::new(id));
-        self.tokens.insert(token, stream.clone());
-        let blobs = vec![(known.digest, b"pinned".to_vec())];
-        let message = Message::Create { token: Some(token), stream, actor: Box::new(actor), change, blobs };
-        self.reactor.receive(message, now);
-    }
-
-    fn open_question(&mut self, stream: &StreamId) -> Option<Input> {
-        let stored = self.reader.load(stream).ok()??;
-        let digest = run_state::definition_of(&stored.header.data).ok()?;
-        let known = self.known.iter().find(|it| it.digest.to_string() == digest)?;
-        let state: RunState = run_state::read(&known.plan, &stored.header.data, &stored.rows).ok()?;
-        let (_, question) = state.question().filter(|_| state.end.is_none())?;
-        let option = (*self.chance.pick(question.kind.options())).to_owned();
-        Some(Input::Answer { question: question.id, option, message: None })
-    }
-
-    /// When nothing else is due, people answer what is asked, so that every life comes to an end.
-    fn answer_somebody(&mut self) -> bool {
-        let runs = self.watch.runs();
-        let asked = runs.into_iter().find_map(|stream| self.open_question(&stream).map(|input| (stream, input)));
-        let Some((stream, input)) = asked else { return false };
-        self.note(&format!("{stream}: a person says {input:?}"));
-        self.reactor.receive(Message::Say { token: None, stream, said: Said::Run(input) }, Moment(self.now));
-        true
     }
 
     fn killed(&mut self) -> Result<(), String> {

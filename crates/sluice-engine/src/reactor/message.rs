@@ -1,0 +1,122 @@
+//! What the reactor is told and what it wants: the whole of its border.
+
+use sluice_core::machine::Refusal;
+use sluice_store::{Append, Conflict, Effect, OpenEffect, StreamId};
+
+use crate::actor::{Actor, Change, Outcome, Said};
+use crate::workers::{Offer, WorkerId};
+
+/// Whoever asked and waits for an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Token(pub u64);
+
+/// What the reactor is told.
+pub enum Message {
+    /// Something new begins.
+    Create {
+        /// Who asked.
+        token: Option<Token>,
+        /// Its stream.
+        stream: StreamId,
+        /// What it is.
+        actor: Box<dyn Actor>,
+        /// How it begins.
+        change: Change,
+        /// Its definition, by digest.
+        blobs: Vec<(sluice_store::Digest, Vec<u8>)>,
+    },
+    /// Something is said to a task or run.
+    Say {
+        /// Who said it.
+        token: Option<Token>,
+        /// To whom.
+        stream: StreamId,
+        /// What.
+        said: Said,
+    },
+    /// A stream that was asked for, or found at the start.
+    Loaded {
+        /// Which.
+        stream: StreamId,
+        /// What was there.
+        found: Option<Found>,
+    },
+    /// The store has answered the last batch.
+    Committed(Vec<Result<u64, Conflict>>),
+    /// An effect that was handed out has ended.
+    Ended {
+        /// Whose.
+        stream: StreamId,
+        /// Which.
+        effect: String,
+        /// Which handing-out of it.
+        dispatch: u64,
+        /// How.
+        outcome: Outcome,
+    },
+    /// A worker offers itself.
+    Joined(Offer),
+    /// A worker is still there, and is at these handings-out. One that it does not name is not renewed: it may never
+    /// have heard of it.
+    Heard {
+        /// Which worker.
+        worker: WorkerId,
+        /// What it is at.
+        at: Vec<u64>,
+    },
+    /// Nothing happened but time.
+    Nothing,
+    /// A worker says goodbye; what it holds is given to another.
+    Left(WorkerId),
+}
+
+/// A stream as it was found in the store.
+pub struct Found {
+    /// What it is.
+    pub actor: Box<dyn Actor>,
+    /// How many events it has.
+    pub version: u64,
+    /// What is to be done.
+    pub effects: Vec<OpenEffect>,
+    /// When it wants to be woken.
+    pub timers: Vec<(String, i64)>,
+}
+
+/// What the reactor wants.
+#[derive(Debug)]
+pub enum Action {
+    /// Store this batch, and answer with [`Message::Committed`]. There is never more than one on its way.
+    Commit(Vec<Append>),
+    /// Load a stream, and answer with [`Message::Loaded`].
+    Load(StreamId),
+    /// Perform an effect, and answer with [`Message::Ended`].
+    Perform(Assignment),
+    /// Answer somebody.
+    Reply(Token, Answer),
+}
+
+/// An effect that is handed out.
+#[derive(Clone, Debug)]
+pub struct Assignment {
+    /// Whose.
+    pub stream: StreamId,
+    /// What.
+    pub effect: Effect,
+    /// Which handing-out of it: an answer to an older one is refused.
+    pub dispatch: u64,
+    /// To whom; `None` are the engine's own hands.
+    pub worker: Option<WorkerId>,
+}
+
+/// The answer to somebody who asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// It is done and durable.
+    Done,
+    /// It is refused.
+    Refused(Refusal),
+    /// There is no such task or run.
+    NotFound,
+    /// Somebody else changed it at the same time.
+    Conflict,
+}

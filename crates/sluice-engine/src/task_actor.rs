@@ -1,0 +1,229 @@
+//! A task as an actor: decides, applies, and says what is to be stored.
+//!
+//! Its effects are performed in the order in which the machine asked for them, one after the other. That order stands
+//! in the header, because after a restart the outbox no longer tells it.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use sluice_core::lifecycle::Lifecycle;
+use sluice_core::machine::{Decision, Moment, Refusal};
+use sluice_core::task::input::{Found, Outcome as Ended};
+use sluice_core::task::state::Phase;
+use sluice_core::task::{Asker, Create, Effect, EffectKey, Event, Input, TaskState, create, decide};
+use sluice_store::{Card, Effect as StoredEffect, Event as StoredEvent, Header, Stored};
+
+use crate::actor::{Actor, Change, Outcome, Said, Wanted, misdirected};
+use crate::codec::outbox::{self, Note};
+use crate::codec::task_state::Kept;
+use crate::codec::{Unreadable, task_effect, task_event, task_state};
+
+/// A task.
+pub struct TaskActor {
+    lifecycle: Arc<Lifecycle>,
+    kept: Kept,
+    created: i64,
+}
+
+impl TaskActor {
+    /// The kind that its card names.
+    pub const KIND: &str = "task";
+
+    /// A task that begins now, by the lifecycle with this digest, and what is to be stored of it.
+    pub fn create(
+        lifecycle: Arc<Lifecycle>,
+        definition: String,
+        id: String,
+        wanted: &Create,
+        now: Moment,
+    ) -> Result<(Self, Change), Refusal> {
+        let decision = create(&lifecycle, wanted, now)?;
+        let state = TaskState::fold(&lifecycle, &decision.events).expect("a creation begins with the task");
+        let kept = Kept { id, definition, state, open: Vec::new() };
+        let mut actor = TaskActor { lifecycle, kept, created: now.0 };
+        let change = actor.change(decision, None, Asker::Person, now);
+        Ok((actor, change))
+    }
+
+    /// A task as it was stored.
+    pub fn restore(lifecycle: Arc<Lifecycle>, stored: &Stored) -> Result<Self, Unreadable> {
+        let kept = task_state::read(&lifecycle, &stored.header.data)?;
+        let known: BTreeSet<&str> = kept.open.iter().map(String::as_str).collect();
+        let outbox: BTreeSet<&str> = stored.effects.iter().map(|open| open.effect.id.as_str()).collect();
+        if known != outbox || known.len() != kept.open.len() {
+            return Err(Unreadable("the outbox of a task does not hold what its header says".into()));
+        }
+        Ok(TaskActor { lifecycle, kept, created: stored.header.card.created })
+    }
+
+    /// Where it is.
+    pub fn state(&self) -> &TaskState {
+        &self.kept.state
+    }
+
+    /// The bytes of its header, as they would be stored now: what a fold of its log must add up to.
+    pub fn image(&self) -> Vec<u8> {
+        task_state::write(&self.kept)
+    }
+
+    fn is_finished(&self) -> bool {
+        match self.kept.state.phase(&self.lifecycle) {
+            Phase::Finished => true,
+            Phase::Waiting | Phase::Standing | Phase::Settling | Phase::Closing => false,
+        }
+    }
+
+    fn describe(&self, now: Moment) -> Header {
+        let about = &self.kept.state.about;
+        let card = Card {
+            kind: Self::KIND.into(),
+            status: self.lifecycle.state_name(self.kept.state.status).into(),
+            group: shown(&about.project),
+            title: shown(&about.summary),
+            open: !self.is_finished(),
+            created: self.created,
+            updated: now.0,
+        };
+        Header { card, data: self.image() }
+    }
+
+    fn event(&self, kind: &str, version: u16, data: Vec<u8>, by: Asker, now: Moment) -> StoredEvent {
+        StoredEvent {
+            kind: kind.into(),
+            version,
+            time: now.0,
+            actor: match by {
+                Asker::Person => "person".into(),
+                Asker::Engine => "engine".into(),
+                Asker::Session(id) => format!("session {id}"),
+                Asker::Stranger => "stranger".into(),
+            },
+            correlation: self.kept.id.clone(),
+            caused_by: None,
+            data,
+        }
+    }
+
+    /// What is to be stored of a decision that has been applied.
+    fn change(&mut self, decision: Decision<Event, Effect>, settled: Option<String>, by: Asker, now: Moment) -> Change {
+        let store = |effect: &Effect| StoredEffect {
+            id: effect.key.to_string(),
+            kind: task_effect::kind(&effect.instruction).into(),
+            data: task_effect::write(&effect.instruction),
+        };
+        let effects: Vec<StoredEffect> = decision.effects.iter().map(store).collect();
+        self.kept.open.retain(|id| Some(id) != settled.as_ref());
+        self.kept.open.extend(effects.iter().map(|effect| effect.id.clone()));
+        let stored =
+            |event: &Event| self.event(event.type_name(), task_event::VERSION, task_event::write(event), by, now);
+        Change {
+            events: decision.events.iter().map(stored).collect(),
+            header: self.describe(now),
+            rows: Vec::new(),
+            effects,
+            settled: settled.into_iter().collect(),
+            timers: Vec::new(),
+        }
+    }
+
+    /// Applies a decision. `None`: it changes nothing.
+    fn record(
+        &mut self,
+        decision: Decision<Event, Effect>,
+        settled: Option<String>,
+        by: Asker,
+        now: Moment,
+    ) -> Option<Change> {
+        debug_assert!(!decision.events.is_empty() || decision.effects.is_empty(), "an effect for no reason");
+        if decision.events.is_empty() {
+            return None;
+        }
+        decision.events.iter().for_each(|event| self.kept.state.apply(&self.lifecycle, event));
+        Some(self.change(decision, settled, by, now))
+    }
+
+    /// An effect has come to its end. One that nobody waits for any more comes late, and changes nothing.
+    fn ended(&mut self, effect: String, outcome: Ended, now: Moment) -> Option<Change> {
+        let key = EffectKey::read(&effect).filter(|_| self.kept.open.contains(&effect))?;
+        let error = match &outcome {
+            Ended::Ok(_) => None,
+            Ended::Failed(reason) | Ended::Skipped(reason) => Some(reason.clone()),
+        };
+        let input = Input::EffectDone { key, outcome };
+        let decided = decide(&self.lifecycle, &self.kept.state, &input, now).unwrap_or_else(|_| Decision::nothing());
+        match self.record(decided, Some(effect.clone()), Asker::Engine, now) {
+            Some(change) => Some(change),
+            None => Some(self.settle(effect, error, now)),
+        }
+    }
+
+    /// An effect is settled, and nothing else follows from it.
+    fn settle(&mut self, effect: String, error: Option<String>, now: Moment) -> Change {
+        let note = Note::Settled { effect: effect.clone(), error };
+        self.kept.open.retain(|id| *id != effect);
+        Change {
+            events: vec![self.event(note.kind(), outbox::VERSION, outbox::write(&note), Asker::Engine, now)],
+            header: self.describe(now),
+            rows: Vec::new(),
+            effects: Vec::new(),
+            settled: vec![effect],
+            timers: Vec::new(),
+        }
+    }
+}
+
+/// A text for lists. No store keeps a NUL there, and a batch that holds one would be refused as a whole.
+fn shown(text: &str) -> String {
+    text.replace('\0', "\u{fffd}")
+}
+
+/// The outcome of a task's effect, as the machine hears it.
+fn heard(outcome: Outcome) -> Ended {
+    match outcome {
+        Outcome::Task(outcome) => outcome,
+        Outcome::Done => Ended::Ok(Found::Nothing),
+        Outcome::Failed(reason) => Ended::Failed(reason),
+        Outcome::Run(_) => Ended::Failed("it was answered as if it were a step of a run".into()),
+    }
+}
+
+impl Actor for TaskActor {
+    fn take(&mut self, said: Said, now: Moment) -> Result<Option<Change>, Refusal> {
+        match said {
+            Said::Task(Input::EffectDone { key, outcome }) => Ok(self.ended(key.to_string(), outcome, now)),
+            Said::Task(input) => {
+                let decision = decide(&self.lifecycle, &self.kept.state, &input, now)?;
+                Ok(self.record(decision, None, input.asker(), now))
+            }
+            Said::Outcome { effect, outcome } => Ok(self.ended(effect, heard(outcome), now)),
+            Said::Lost { effect } => {
+                Ok(self.ended(effect, Ended::Failed("whoever performed it went away without a word".into()), now))
+            }
+            Said::Timer(_) => Ok(None),
+            Said::Run(_) => Err(misdirected("task", "run")),
+        }
+    }
+
+    fn header(&self, now: Moment) -> Header {
+        self.describe(now)
+    }
+
+    /// Nothing to note: its keys are numbered by its own events.
+    fn noted(&mut self, _events: u64) {}
+
+    fn is_open(&self, effect: &str) -> bool {
+        self.kept.open.iter().any(|id| id == effect)
+    }
+
+    fn is_over(&self) -> bool {
+        self.is_finished() && self.kept.open.is_empty()
+    }
+
+    fn wants(&self, _effect: &StoredEffect) -> Option<Wanted> {
+        None
+    }
+
+    fn in_order(&self) -> Option<&[String]> {
+        Some(&self.kept.open)
+    }
+}

@@ -1,0 +1,397 @@
+//! Samples of what is stored of runs.
+
+use std::collections::BTreeMap;
+
+use sluice_core::lifecycle::Permissions;
+use sluice_core::machine::Moment;
+use sluice_core::name::Role;
+use sluice_core::recipe::{Data, FailureKind, StepId};
+use sluice_core::run::effect::Script;
+use sluice_core::run::state::{ItemState, ItemStatus, Progress, Turn};
+use sluice_core::run::{
+    Effect, End, Event, Failure, Given, Job, Mode, Outcome, Part, Perform, Plan, Question, QuestionKind, RunState,
+    SkipReason, StepState, StepStatus, TimerKey,
+};
+use sluice_dialect::{Definition, Sources, load};
+use sluice_engine::codec::{run_effect, run_event, run_state};
+
+use super::{compare, forms, json, named};
+
+forms! {
+    EVENTS, event(Event) {
+        Event::Started { .. } => "started",
+        Event::StepReady(_) => "step_ready",
+        Event::StepStarted { items: None, .. } => "step_started",
+        Event::StepStarted { items: Some(_), .. } => "step_started_with_items",
+        Event::PartStarted { .. } => "part_started",
+        Event::PartEnded { result: Ok(_), .. } => "part_ended",
+        Event::PartEnded { result: Err(_), .. } => "part_ended_with_error",
+        Event::PartLost { .. } => "part_lost",
+        Event::StepCompleted { .. } => "step_completed",
+        Event::StepFailed { .. } => "step_failed",
+        Event::StepRetried { .. } => "step_retried",
+        Event::StepSkipped { .. } => "step_skipped",
+        Event::StepHeld { .. } => "step_held",
+        Event::Answered { message: None, .. } => "answered",
+        Event::Answered { message: Some(_), .. } => "answered_with_message",
+        Event::StepStopping { .. } => "step_stopping",
+        Event::LoopedBack { .. } => "looped_back",
+        Event::Reopened { guidance: None, .. } => "reopened",
+        Event::Reopened { guidance: Some(_), .. } => "reopened_with_guidance",
+        Event::Ended { .. } => "ended",
+    }
+    FAILURES, failure(Failure) {
+        Failure::Attempt { kind: FailureKind::Failed, .. } => "attempt_failed",
+        Failure::Attempt { kind: FailureKind::Timeout, .. } => "attempt_timeout",
+        Failure::Attempt { kind: FailureKind::Crashed, .. } => "attempt_crashed",
+        Failure::Upstream(_) => "upstream",
+        Failure::Undefined(_) => "undefined",
+        Failure::LoopExhausted => "loop_exhausted",
+        Failure::Aborted => "aborted",
+    }
+    SKIPS, skip(SkipReason) {
+        SkipReason::Condition => "condition",
+        SkipReason::Join => "join",
+        SkipReason::Person => "person",
+    }
+    QUESTIONS, question(Question) {
+        Question { kind: QuestionKind::Gate, .. } => "gate",
+        Question { kind: QuestionKind::MaxIterations, .. } => "max_iterations",
+        Question { kind: QuestionKind::PartialFailure, .. } => "partial_failure",
+        Question { kind: QuestionKind::LoopExhausted, .. } => "loop_exhausted",
+    }
+    ENDS, end(End) {
+        End::Completed { .. } => "completed",
+        End::Failed { .. } => "failed",
+        End::Cancelled { .. } => "cancelled",
+    }
+    PARTS, part(Part) {
+        Part::Whole => "whole",
+        Part::Item(_) => "item",
+        Part::Turn(_) => "turn",
+        Part::Arbiter(_) => "arbiter",
+    }
+    MODES, mode(Mode) {
+        Mode::Engine => "engine",
+        Mode::ByHand => "by_hand",
+    }
+    EFFECTS, effect(Effect) {
+        Effect::Perform(_) => "perform",
+        Effect::Stop { .. } => "stop",
+        Effect::SetTimer(..) => "set_timer",
+        Effect::ClearTimer(_) => "clear_timer",
+        Effect::Notify(_) => "notify",
+        Effect::RunCommand(_) => "run_command",
+        Effect::Start { .. } => "start",
+        Effect::Repeat { .. } => "repeat",
+    }
+    JOBS, job(Job) {
+        Job::Agent { .. } => "agent",
+        Job::Arbiter { .. } => "arbiter",
+        Job::Script(_) => "script",
+        Job::Gate(_) => "gate",
+        Job::Task { .. } => "task",
+    }
+    STATUSES, status(StepStatus) {
+        StepStatus::Waiting => "waiting",
+        StepStatus::Ready => "ready",
+        StepStatus::Running(Progress::Single) => "running",
+        StepStatus::Running(Progress::Turns { .. }) => "running_in_turns",
+        StepStatus::Running(Progress::Items { .. }) => "running_over_items",
+        StepStatus::Stopping(..) => "stopping",
+        StepStatus::Retrying { progress: None, .. } => "retrying",
+        StepStatus::Retrying { progress: Some(_), .. } => "retrying_from_progress",
+        StepStatus::Held { progress: None, .. } => "held",
+        StepStatus::Held { progress: Some(_), .. } => "held_with_progress",
+        StepStatus::Completed => "completed",
+        StepStatus::Failed(_) => "failed",
+        StepStatus::Skipped(_) => "skipped",
+        StepStatus::Cancelled => "cancelled",
+    }
+    ITEMS, item(ItemStatus) {
+        ItemStatus::Waiting => "waiting",
+        ItemStatus::Running => "running",
+        ItemStatus::Completed(_) => "completed",
+        ItemStatus::Failed(_) => "failed",
+    }
+}
+
+fn failures() -> Vec<(String, Failure)> {
+    let attempt = |kind| Failure::Attempt { kind, error: "exit 1".into() };
+    let kinds = FailureKind::ALL.into_iter().map(attempt);
+    let others =
+        [Failure::Upstream(StepId(2)), Failure::Undefined("size".into()), Failure::LoopExhausted, Failure::Aborted];
+    named(FAILURES, failure, kinds.chain(others).collect())
+}
+
+fn skips() -> Vec<(String, SkipReason)> {
+    named(SKIPS, skip, vec![SkipReason::Condition, SkipReason::Join, SkipReason::Person])
+}
+
+fn questions() -> Vec<(String, Question)> {
+    let kinds =
+        [QuestionKind::Gate, QuestionKind::MaxIterations, QuestionKind::PartialFailure, QuestionKind::LoopExhausted];
+    let samples = kinds.map(|kind| Question { id: 3, kind, reason: "tests fail".into() });
+    named(QUESTIONS, question, samples.to_vec())
+}
+
+fn ends() -> Vec<(String, End)> {
+    let samples = vec![
+        End::Completed { summary: "all good".into() },
+        End::Failed { error: "step b failed".into() },
+        End::Cancelled { reason: "not needed".into() },
+    ];
+    named(ENDS, end, samples)
+}
+
+fn parts() -> Vec<(String, Part)> {
+    named(PARTS, part, vec![Part::Whole, Part::Item(7), Part::Turn(2), Part::Arbiter(2)])
+}
+
+fn outcome() -> Outcome {
+    let table = vec![
+        ("none".to_owned(), Data::Null),
+        ("yes".to_owned(), Data::Bool(true)),
+        ("number".to_owned(), Data::Number("12".into())),
+        ("fraction".to_owned(), Data::Number("1.5".into())),
+        ("text".to_owned(), Data::Text("ä \" \n".into())),
+        ("list".to_owned(), Data::List(vec![Data::Text("x".into())])),
+    ];
+    Outcome {
+        summary: "done".into(),
+        result: Some("PASS".into()),
+        output: Data::Table(table.into_iter().collect()),
+        exit_code: Some(1),
+        stderr: Some("warning".into()),
+    }
+}
+
+fn given(mode: Mode) -> Given {
+    Given {
+        id: "run-1".into(),
+        mode,
+        inputs: vec![("size".into(), Data::Number("3".into())), ("name".into(), Data::Text("x".into()))],
+        prompt: "Do it".into(),
+        workspace: "/work".into(),
+        work_order: "order".into(),
+    }
+}
+
+fn script() -> Script {
+    Script { script: "make \"$V\"".into(), environment: vec![("V".into(), "all".into())] }
+}
+
+const STEP: StepId = StepId(4);
+const AT: Moment = Moment(1_700_000_000_000);
+
+fn plain_events() -> Vec<Event> {
+    vec![
+        Event::Started { given: Box::new(given(Mode::Engine)), at: AT },
+        Event::StepReady(STEP),
+        Event::StepStarted { step: STEP, attempt: 2, at: AT, items: None },
+        Event::StepStarted { step: STEP, attempt: 2, at: AT, items: Some(vec![Data::Text("x".into()), Data::Null]) },
+        Event::PartStarted { step: STEP, part: Part::Whole },
+        Event::PartEnded { step: STEP, part: Part::Item(1), result: Ok(outcome()) },
+        Event::PartEnded { step: STEP, part: Part::Item(1), result: Err("exit 1".into()) },
+        Event::PartLost { step: STEP, part: Part::Whole },
+        Event::StepCompleted { step: STEP, outcome: outcome(), at: AT },
+        Event::StepFailed { step: STEP, failure: Failure::Aborted, at: AT },
+        Event::StepRetried { step: STEP, failure: Failure::Aborted, until: AT },
+        Event::StepSkipped { step: STEP, reason: SkipReason::Join, at: AT },
+        Event::StepHeld { step: STEP, question: questions().remove(0).1 },
+        Event::Answered { step: STEP, option: "retry".into(), message: None },
+        Event::Answered { step: STEP, option: "retry".into(), message: Some("again".into()) },
+        Event::StepStopping { step: STEP, failure: Failure::Aborted },
+        Event::LoopedBack { from: STEP, to: StepId(1) },
+        Event::Reopened { step: STEP, guidance: None },
+        Event::Reopened { step: STEP, guidance: Some("look at b".into()) },
+        Event::Ended { end: End::Completed { summary: String::new() }, at: AT },
+    ]
+}
+
+#[test]
+fn events() {
+    let mut samples = named(EVENTS, event, plain_events());
+    let mut add = |name: String, event: Event| samples.push((name, event));
+    for (name, mode) in named(MODES, mode, vec![Mode::Engine, Mode::ByHand]) {
+        add(format!("started.{name}"), Event::Started { given: Box::new(given(mode)), at: AT });
+    }
+    for (name, failure) in failures() {
+        add(format!("step_failed.{name}"), Event::StepFailed { step: STEP, failure, at: AT });
+    }
+    for (name, reason) in skips() {
+        add(format!("step_skipped.{name}"), Event::StepSkipped { step: STEP, reason, at: AT });
+    }
+    for (name, question) in questions() {
+        add(format!("step_held.{name}"), Event::StepHeld { step: STEP, question });
+    }
+    for (name, end) in ends() {
+        add(format!("ended.{name}"), Event::Ended { end, at: AT });
+    }
+    for (name, part) in parts() {
+        add(format!("part_started.{name}"), Event::PartStarted { step: STEP, part });
+    }
+    add("step_completed.bare".into(), Event::StepCompleted { step: STEP, outcome: Outcome::default(), at: AT });
+    let write = |it: &Event| json(&run_event::write(it));
+    compare("run_event", &samples, write, |form| write(&run_event::read(1, form.to_string().as_bytes()).unwrap()));
+}
+
+fn perform(job: Job) -> Effect {
+    Effect::Perform(Box::new(Perform {
+        step: STEP,
+        attempt: 2,
+        part: Part::Turn(1),
+        role: Role::new("planner"),
+        job,
+        own_workspace: true,
+        harness: Some("codex".into()),
+        permissions: Permissions::Reduced,
+    }))
+}
+
+#[test]
+fn effects() {
+    let plain = vec![
+        perform(Job::Agent { prompt: "Do it".into() }),
+        Effect::Stop { step: STEP, attempt: 2, part: Part::Whole },
+        Effect::SetTimer(TimerKey::Run, AT),
+        Effect::ClearTimer(TimerKey::Run),
+        Effect::Notify("done".into()),
+        Effect::RunCommand(script()),
+        Effect::Start { recipe: "next".into() },
+        Effect::Repeat { at: AT },
+    ];
+    let mut samples = named(EFFECTS, effect, plain);
+    // Timers are stored as such, and not as effects.
+    samples.retain(|(_, effect)| run_effect::write(effect).is_some());
+    let text = |text: &str| Some(text.to_owned());
+    let jobs = vec![
+        Job::Agent { prompt: "Do it".into() },
+        Job::Arbiter { prompt: "Judge it".into() },
+        Job::Script(script()),
+        Job::Gate(script()),
+        Job::Task {
+            summary: "Fix it".into(),
+            branch: text("fix"),
+            workflow: None,
+            project: text("coffee"),
+            context: text("see b"),
+        },
+    ];
+    samples.extend(named(JOBS, job, jobs).into_iter().map(|(name, job)| (format!("perform.{name}"), perform(job))));
+    samples.push((
+        "perform.plain".into(),
+        Effect::Perform(Box::new(Perform {
+            step: STEP,
+            attempt: 1,
+            part: Part::Whole,
+            role: Role::new("any"),
+            job: Job::Script(script()),
+            own_workspace: false,
+            harness: None,
+            permissions: Permissions::Full,
+        })),
+    ));
+    let write = |it: &Effect| json(&run_effect::write(it).unwrap());
+    compare("run_effect", &samples, write, |form| write(&run_effect::read(form.to_string().as_bytes()).unwrap()));
+}
+
+fn plan() -> Plan {
+    let text = "name: one\nsteps:\n  - {name: a, type: script, command: 'true'}\n";
+    match load("one.yml", text.as_bytes(), &Default::default(), &mut Sources::default()).definition {
+        Some(Definition::Recipe(recipe)) => Plan::new(recipe),
+        _ => panic!("not a recipe"),
+    }
+}
+
+/// A run of one step with one item.
+fn run(end: Option<End>, step: StepState, item: ItemStatus) -> RunState {
+    let items = BTreeMap::from([((StepId(0), 0), ItemState { value: Data::Text("x".into()), status: item })]);
+    RunState::restore(&plan(), given(Mode::Engine), AT, end, vec![step], items, 3)
+}
+
+fn step(status: StepStatus) -> StepState {
+    StepState {
+        status,
+        round: 1,
+        attempts: 2,
+        failures: 3,
+        losses: 4,
+        turns: 5,
+        granted: 6,
+        latest: Some(outcome()),
+        guidance: vec!["look at b".into()],
+        began: Some(AT),
+        ended: Some(AT),
+    }
+}
+
+fn statuses() -> Vec<StepStatus> {
+    let turns = || Progress::Turns {
+        turn: 2,
+        limit: 5,
+        said: vec![
+            Turn { work: outcome(), verdict: Some(outcome()) },
+            Turn { work: Outcome::default(), verdict: None },
+        ],
+    };
+    let items = || Progress::Items { total: 9, next: 4, running: 2, failed: 1 };
+    let question = || questions().remove(0).1;
+    let failure = || Failure::Attempt { kind: FailureKind::Timeout, error: "too long".into() };
+    vec![
+        StepStatus::Waiting,
+        StepStatus::Ready,
+        StepStatus::Running(Progress::Single),
+        StepStatus::Running(turns()),
+        StepStatus::Running(items()),
+        StepStatus::Stopping(items(), failure()),
+        StepStatus::Retrying { failure: failure(), until: AT, progress: None },
+        StepStatus::Retrying { failure: failure(), until: AT, progress: Some(turns()) },
+        StepStatus::Held { question: question(), progress: None },
+        StepStatus::Held { question: question(), progress: Some(items()) },
+        StepStatus::Completed,
+        StepStatus::Failed(Failure::Upstream(StepId(1))),
+        StepStatus::Skipped(SkipReason::Join),
+        StepStatus::Cancelled,
+    ]
+}
+
+#[test]
+fn states() {
+    let ended = |end| run(end, step(StepStatus::Completed), ItemStatus::Waiting);
+    let mut samples = vec![
+        ("header".to_owned(), ended(None)),
+        ("step.bare".to_owned(), run(None, StepState::default(), ItemStatus::Waiting)),
+    ];
+    samples.extend(ends().into_iter().map(|(name, end)| (format!("header.{name}"), ended(Some(end)))));
+    for (name, status) in named(STATUSES, status, statuses()) {
+        samples.push((format!("step.{name}"), run(None, step(status), ItemStatus::Waiting)));
+    }
+    let items = vec![
+        ItemStatus::Waiting,
+        ItemStatus::Running,
+        ItemStatus::Completed(outcome()),
+        ItemStatus::Failed("exit 1".into()),
+    ];
+    for (name, status) in named(ITEMS, item, items) {
+        samples.push((format!("item.{name}"), run(None, step(StepStatus::Ready), status)));
+    }
+    let write = |it: &RunState| {
+        serde_json::json!({
+            "header": json(&run_state::write_header(it, "d1")),
+            "given": json(&run_state::write_given(&it.given)),
+            "step": json(&run_state::write_step(&it.steps[0])),
+            "item": json(&run_state::write_item(&it.items[&(StepId(0), 0)])),
+        })
+    };
+    compare("run_state", &samples, write, |form| {
+        let bytes = |name: &str| form[name].to_string().into_bytes();
+        let rows = [
+            (run_state::GIVEN, bytes("given")),
+            (run_state::step_key(StepId(0)), bytes("step")),
+            (run_state::item_key(StepId(0), 0), bytes("item")),
+        ];
+        assert_eq!(run_state::definition_of(&bytes("header")).unwrap(), "d1");
+        write(&run_state::read(&plan(), &bytes("header"), &rows).unwrap())
+    });
+}
