@@ -73,6 +73,10 @@ impl Actor for Wisher {
         false
     }
 
+    fn is_open(&self, effect: &str) -> bool {
+        self.open.iter().any(|id| id == effect)
+    }
+
     fn wants(&self, _: &Effect) -> Option<Wanted> {
         None
     }

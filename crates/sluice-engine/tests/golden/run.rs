@@ -12,7 +12,8 @@ use sluice_core::run::{
     Effect, End, Event, Failure, Given, Job, Mode, Outcome, Part, Perform, Plan, Question, QuestionKind, RunState,
     SkipReason, StepState, StepStatus, TimerKey,
 };
-use sluice_dialect::{Definition, Sources, load};
+use sluice_dialect::prompts::NoPrompts;
+use sluice_dialect::{Definition, Source, Sources, load};
 use sluice_engine::codec::{run_effect, run_event, run_state};
 
 use super::{compare, forms, json, named};
@@ -298,7 +299,8 @@ fn effects() {
 
 fn plan() -> Plan {
     let text = "name: one\nsteps:\n  - {name: a, type: script, command: 'true'}\n";
-    match load("one.yml", text.as_bytes(), &Default::default(), &mut Sources::default()).definition {
+    match load(&Source { path: "one.yml", bytes: text.as_bytes() }, &mut NoPrompts, &mut Sources::default()).definition
+    {
         Some(Definition::Recipe(recipe)) => Plan::new(recipe),
         _ => panic!("not a recipe"),
     }

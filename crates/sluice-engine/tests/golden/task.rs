@@ -14,7 +14,8 @@ use sluice_core::task::state::{
     About, Attention, EdgeId, Job, Judged, Start, StatePrompt, Tree, Turn, Workspace, WorkspaceName,
 };
 use sluice_core::task::{Action, Asker, Digest, Effect, EffectKey, Event, Instruction, TaskState};
-use sluice_dialect::{Definition, Sources, load};
+use sluice_dialect::prompts::NoPrompts;
+use sluice_dialect::{Definition, Source, Sources, load};
 use sluice_engine::codec::task_state::Kept;
 use sluice_engine::codec::{task_effect, task_event, task_state};
 
@@ -141,7 +142,9 @@ const WORKER: Agent = Agent { id: S3, role: Role::Worker };
 
 fn lifecycle() -> Lifecycle {
     let text = sluice_dialect::builtin::ALL.iter().find(|it| it.file == "default.yml").unwrap().text;
-    match load("default.yml", text.as_bytes(), &Default::default(), &mut Sources::default()).definition {
+    match load(&Source { path: "default.yml", bytes: text.as_bytes() }, &mut NoPrompts, &mut Sources::default())
+        .definition
+    {
         Some(Definition::Lifecycle(lifecycle)) => lifecycle,
         _ => panic!("not a lifecycle"),
     }
