@@ -100,6 +100,7 @@ fn arrows(names: &[&str]) -> String {
 fn count(number: u64, noun: &str) -> String {
     match number {
         1 => format!("1 {noun}"),
+        u64::MAX => format!("more {noun}s than can be counted"),
         _ => format!("{number} {noun}s"),
     }
 }

@@ -144,12 +144,6 @@ impl Catalogue {
                 .or_else(|| near().find(|entry| entry.stem() == name))
         })
     }
-
-    /// Whether a nearer definition of the same name hides the one at `index`.
-    pub fn is_hidden(&self, index: usize) -> bool {
-        let name = self.entries[index].name();
-        self.entries[..index].iter().any(|entry| entry.name() == name)
-    }
 }
 
 /// Whether a file's name ends as a definition's does.

@@ -23,7 +23,11 @@ pub(super) fn expression(text: &Text, code: Code, what: &str, findings: &mut Fin
         Err(error) => {
             let message = format!("this {what} cannot be read: {}", error.message);
             let exact = text.locate(error.at);
-            let mut problem = Problem::new(code, text.span, message).maybe_help(error.help);
+            // A guard knows no text, so the parser's advice to quote it would lead to the next error.
+            let quotes = code == Code::BadGuard && error.help.as_ref().is_some_and(|help| help.contains("in quotes"));
+            let help =
+                if quotes { Some("on the right stands a whole number: `review_round < 2`".into()) } else { error.help };
+            let mut problem = Problem::new(code, text.span, message).maybe_help(help);
             if exact != text.span {
                 problem = problem.other(exact, "here");
             }

@@ -135,6 +135,11 @@ pub fn lower(node: &Node, findings: &mut Findings) -> Draft {
     let file = Fields::of(node);
     let exits = file.table("exit_monitoring");
     let states = file.table("states").map(Fields::entries).unwrap_or_default();
+    let says_none = file.node("states").is_some_and(|node| matches!(&node.value, Value::Null | Value::Table(_)));
+    if let Some(span) = file.key("states").filter(|_| says_none && states.is_empty()) {
+        let message = "there are no states";
+        findings.hole(Problem::new(Code::MissingKey, span, message).help("add at least one, and one that is terminal"));
+    }
     let prompts = file.table("prompts").map(Fields::entries).unwrap_or_default();
     Draft {
         span: file.span(),

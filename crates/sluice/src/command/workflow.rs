@@ -32,14 +32,18 @@ pub(super) fn find<'a>(catalogue: &'a Catalogue, name: &str) -> Result<&'a Entry
 
 fn list(all: bool, output: Output) -> Result<Exit, Failure> {
     let catalogue = Catalogue::gather(&places::definitions());
-    let shown: Vec<Listed<'_>> = catalogue
-        .entries
-        .iter()
-        .enumerate()
-        .map(|(index, entry)| (catalogue.is_hidden(index), entry))
-        .filter(|(hidden, _)| all || !hidden)
-        .map(|(hidden, entry)| Listed { hidden, entry, loaded: entry.load(&mut Sources::new()) })
-        .collect();
+    let mut shown: Vec<Listed<'_>> = Vec::new();
+    for entry in &catalogue.entries {
+        let loaded = entry.load(&mut Sources::new());
+        // A recipe hides no lifecycle, and a file that is neither hides nothing.
+        let is_lifecycle = |loaded: &Loaded| loaded.format.map(|format| format == Format::Lifecycle);
+        let same = |nearer: &Listed<'_>| {
+            nearer.entry.name() == entry.name() && is_lifecycle(&nearer.loaded) == is_lifecycle(&loaded)
+        };
+        let hidden = shown.iter().any(same);
+        shown.push(Listed { hidden, entry, loaded });
+    }
+    shown.retain(|listed| all || !listed.hidden);
     match output {
         Output::Json => print_json(&json!({
             "workflows": shown.iter().map(described).collect::<Vec<_>>()

@@ -310,3 +310,38 @@ fn durations_say_what_is_wrong_with_them() {
         assert_eq!(report["problems"][0]["message"], format!("`timeout` is not a length of time: {reason}"));
     }
 }
+
+#[test]
+fn a_lifecycle_without_states_is_none() {
+    for states in ["{}", ""] {
+        let file = format!("name: x\nstates: {states}\ntransitions: []\n");
+        let place = folder(&[("x.yml", file.as_bytes())]);
+        assert_eq!(run_in(place.path(), &["check", "x.yml", "--json"]).findings(), ["S0009 2:1"]);
+    }
+}
+
+#[test]
+fn a_loop_without_a_guard_is_found_however_far_the_counters_go() {
+    let file = r###"name: far
+states: {pending: {}, s0: {}, s1: {}, done: {terminal: true}}
+transitions:
+  - {from: pending, to: s0, hooks: [{action: acquire_workspace}, {action: spawn_agent, prompt: w}]}
+  - {from: s0, to: s1, gate: {section: "## H"}, hooks: [{action: spawn_agent, prompt: w, increment: c0}]}
+  - {from: s0, to: done, gate: {section: "## H"}, when: "c0 < 300000", hooks: [{action: kill_session}, {action: release_workspace}]}
+  - {from: s1, to: s0, gate: {section: "## H"}, hooks: [{action: spawn_agent, prompt: w, increment: c1}]}
+  - {from: s1, to: done, gate: {section: "## H"}, when: "c1 < 300000", hooks: [{action: kill_session}, {action: release_workspace}]}
+prompts: {w: hi}
+"###;
+    let place = folder(&[("far.yml", file.as_bytes())]);
+    let findings = run_in(place.path(), &["check", "far.yml", "--json"]).findings();
+    assert_eq!(findings.iter().map(|it| &it[..5]).collect::<Vec<_>>(), ["S0116"]);
+}
+
+#[test]
+fn a_crash_rule_that_never_fires_makes_no_state_reachable() {
+    let file = "name: x\nstates: {pending: {}, stuck: {}, done: {terminal: true}}\ntransitions:\n  \
+                - {from: pending, to: done}\n  - {from: stuck, to: done}\nexit_monitoring:\n  rules:\n    \
+                - {status: pending, action: mark_dead}\n    - {status: pending, action: crash, stuck_after: 2}\n";
+    let place = folder(&[("x.yml", file.as_bytes())]);
+    assert_eq!(run_in(place.path(), &["check", "x.yml", "--json"]).findings(), ["S0113 2:23"]);
+}

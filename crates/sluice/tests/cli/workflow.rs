@@ -155,3 +155,17 @@ fn wrong_arguments_are_answered_in_json_when_asked() {
     assert_eq!(answer.code, 2);
     assert_eq!(answer.json()["error"]["code"], "usage");
 }
+
+#[test]
+fn a_recipe_hides_no_lifecycle() {
+    let place = folder(&[(".sluice/workflows/d.yml", recipe("default", "mine").as_bytes())]);
+    let list = run_in(place.path(), &["workflow", "list", "--json"]).json();
+    let kinds: Vec<&str> = list["workflows"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|it| it["name"] == "default")
+        .map(|it| it["kind"].as_str().unwrap())
+        .collect();
+    assert_eq!(kinds, ["recipe", "lifecycle"]);
+}

@@ -29,6 +29,20 @@ pub(super) fn check(draft: &Draft, lifecycle: &Lifecycle, reached: &[bool], find
         findings.add(without_bound(draft).note(why));
     } else if picture.exact {
         agent_starts(draft, lifecycle, &picture, findings);
+    } else {
+        uncounted(draft, lifecycle, &picture, findings);
+    }
+}
+
+/// The counters go too far to be followed. A loop without any guard needs no counting: it has no end.
+fn uncounted(draft: &Draft, lifecycle: &Lifecycle, picture: &Picture, findings: &mut Findings) {
+    let unguarded = |step: &Move| step.transition.is_some_and(|index| lifecycle.transitions[index].guard.is_none());
+    match costly_cycle(picture, |step| !step.by_person && unguarded(step)) {
+        Some(round) => endless(draft, lifecycle, picture, &round, findings),
+        None => findings.add(
+            Problem::new(Code::AgentStarts, name_span(draft), "the agents that a task can start are not counted")
+                .note("the guards compare with numbers that are too large to be played through"),
+        ),
     }
 }
 
@@ -135,22 +149,26 @@ fn respawns_for_ever(draft: &Draft, lifecycle: &Lifecycle, findings: &mut Findin
     first
 }
 
+/// Agents can go round `round` for ever.
+fn endless(draft: &Draft, lifecycle: &Lifecycle, picture: &Picture, round: &[(usize, Move)], findings: &mut Findings) {
+    let way = cycle_names(lifecycle, picture, round);
+    let at = round
+        .iter()
+        .find_map(|(_, step)| step.transition.filter(|_| step.starts > 0))
+        .map_or(name_span(draft), |index| draft.transitions[index].to_span());
+    findings.add(
+        Problem::new(Code::EndlessLoop, at, "agents can go round this loop for ever")
+            .note(format!("{way}, with {} each time round", count(starts(round), "agent start")))
+            .help("bound it with a guard on a counter: `when: \"review_round < 2\"`, and a way on for the rest"),
+    );
+    findings.add(without_bound(draft).note(format!("because of {way}")));
+}
+
 /// The greatest number of agent starts, and the loops that make it unbounded.
 fn agent_starts(draft: &Draft, lifecycle: &Lifecycle, picture: &Picture, findings: &mut Findings) {
     let span = name_span(draft);
     if let Some(round) = costly_cycle(picture, |step| !step.by_person) {
-        let way = cycle_names(lifecycle, picture, &round);
-        let at = round
-            .iter()
-            .find_map(|(_, step)| step.transition.filter(|_| step.starts > 0))
-            .map_or(span, |index| draft.transitions[index].to_span());
-        findings.add(
-            Problem::new(Code::EndlessLoop, at, "agents can go round this loop for ever")
-                .note(format!("{way}, with {} each time round", count(starts(&round), "agent start")))
-                .help("bound it with a guard on a counter: `when: \"review_round < 2\"`, and a way on for the rest"),
-        );
-        findings.add(without_bound(draft).note(format!("because of {way}")));
-        return;
+        return endless(draft, lifecycle, picture, &round, findings);
     }
     let alone = longest(picture, |step| !step.by_person);
     let between = picture.beginnings.iter().map(|(id, first)| first + alone[*id]);

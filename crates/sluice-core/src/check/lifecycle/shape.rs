@@ -79,13 +79,15 @@ fn edges(draft: &Draft, resolved: &Resolved, names: &Names<'_>) -> Edges {
             edges[index(from)].push(index(to));
         }
     }
+    // States whose agents are taken care of: by an earlier rule that always matches, or because nothing runs there.
+    let mut closed: Vec<bool> = draft.states.iter().map(|state| state.terminal).collect();
     for rule in &draft.rules {
+        let Some(from) = names.states.get(rule.status.value.as_str()).map(|from| index(*from)) else { continue };
         let escalates = matches!(rule.reaction, draft::Reaction::Crash { stuck_after: Some(_), .. });
-        if let (true, Some(from), Some(stuck)) =
-            (escalates, names.states.get(rule.status.value.as_str()), names.states.get(STUCK))
-        {
-            edges[index(*from)].push(index(*stuck));
+        if let (true, false, Some(stuck)) = (escalates, closed[from], names.states.get(STUCK)) {
+            edges[from].push(index(*stuck));
         }
+        closed[from] |= rule.has_artifact.is_none() && rule.no_artifact.is_none();
     }
     edges
 }

@@ -184,9 +184,15 @@ impl<'a> Scope<'a> {
                 findings.suggest(name, inputs).or_else(|| Some("declare it under `input`".into()))
             }
             Unknown::Nothing | Unknown::Late(_) => {
-                let names = self.outputs.keys().copied().chain(self.step_names());
-                let names = names.chain(place.own_variables().iter().copied()).chain(["input", "run"]);
-                findings.suggest(path.head(), names)
+                // A step or `run` alone is no value: what is suggested must be one.
+                let plain = self.outputs.keys().copied().chain(place.own_variables().iter().copied());
+                let help = findings.suggest(path.head(), plain.chain(self.step_names()))?;
+                let step = self.step_names().find(|name| help == format!("did you mean `{name}`?"));
+                Some(match step.filter(|name| !self.outputs.contains_key(name)) {
+                    Some(name) => format!("did you mean `{name}.output`?"),
+                    None if help.starts_with("did") => help,
+                    None => format!("{help}; of a step write `{}`", Syntax::Dollar.wrap("STEP.output")),
+                })
             }
         }
     }
