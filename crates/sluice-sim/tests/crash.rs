@@ -305,7 +305,7 @@ fn all_streams(reader: &mut dyn Reader) -> Vec<StreamId> {
 fn crash_a_hundred_times(address: String) {
     let mut parent = Parent::new(address);
     for _ in 0..KILLS {
-        let (starts, lines) = (1 + parent.below(3), 1 + parent.below(25));
+        let (starts, lines) = (3 + parent.below(4), 1 + parent.below(80));
         parent.one_life(usize::try_from(starts).unwrap(), Some(lines));
     }
     parent.one_life(0, None);
