@@ -5,8 +5,8 @@
 //! until it is durable. When the store belongs to somebody else, the host ends.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -67,6 +67,8 @@ enum Event {
 const OWNERSHIP: Duration = Duration::from_secs(30);
 /// How long to wait before a store that gave no time is asked again.
 const PAUSE: Duration = Duration::from_millis(200);
+/// A batch of so many appends is small.
+const SMALL: usize = 4;
 /// How many streams are looked for at once when a host starts.
 const PAGE: usize = 1000;
 
@@ -98,6 +100,7 @@ impl Host {
         let Parts { store, owner, clock, executor, definitions } = parts;
         let mut writer = store.writer()?;
         let ownership = writer.own(&owner, OWNERSHIP)?;
+        let writer: SharedWriter = Arc::new(Mutex::new(writer));
         let mut loader = Loader::new(store.reader()?, definitions);
         let (messages, inbox) = channel();
         let (batches, batch_inbox) = channel();
@@ -108,7 +111,8 @@ impl Host {
         let threads = vec![
             spawn("store-writer", {
                 let messages = messages.clone();
-                move || write(writer, &owner, &batch_inbox, &messages)
+                let writer = writer.clone();
+                move || write(&writer, &owner, &batch_inbox, &messages)
             }),
             spawn("store-reader", {
                 let messages = messages.clone();
@@ -116,7 +120,7 @@ impl Host {
             }),
         ];
         let engine = spawn("engine", move || {
-            Loop { reactor, clock, executor, reporter, batches, loads, replies: BTreeMap::new() }.run(&inbox)
+            Loop { reactor, clock, executor, reporter, writer, batches, loads, replies: BTreeMap::new() }.run(&inbox)
         });
         Ok(Host { messages, engine, threads, next_token: std::sync::atomic::AtomicU64::new(1) })
     }
@@ -239,11 +243,19 @@ fn recover(reactor: &mut Reactor, loader: &mut Loader, now: Moment) -> Result<()
     }
 }
 
+/// The writer, for whichever thread stores the next batch. There is never more than one on its way, so nobody waits.
+type SharedWriter = Arc<Mutex<Box<dyn Writer>>>;
+
+fn locked(writer: &SharedWriter) -> MutexGuard<'_, Box<dyn Writer>> {
+    // A thread that panicked while it stored something has stored it or not; the next batch finds out.
+    writer.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Stores batches, one after the other, until each is known to be stored.
-fn write(mut writer: Box<dyn Writer>, owner: &str, batches: &Receiver<Vec<Append>>, messages: &Sender<Event>) {
+fn write(writer: &SharedWriter, owner: &str, batches: &Receiver<Vec<Append>>, messages: &Sender<Event>) {
     let mut renewed = Instant::now();
     loop {
-        if renewed.elapsed() > OWNERSHIP / 3 && writer.own(owner, OWNERSHIP).is_ok() {
+        if renewed.elapsed() > OWNERSHIP / 3 && locked(writer).own(owner, OWNERSHIP).is_ok() {
             renewed = Instant::now();
         }
         let batch = match batches.recv_timeout(OWNERSHIP / 3) {
@@ -252,7 +264,8 @@ fn write(mut writer: Box<dyn Writer>, owner: &str, batches: &Receiver<Vec<Append
             Err(RecvTimeoutError::Disconnected) => break,
         };
         loop {
-            match writer.append(batch.clone()) {
+            let answer = locked(writer).append(batch.clone());
+            match answer {
                 Ok(results) => {
                     let _ = messages.send(Event::Message(Message::Committed(results)));
                     break;
@@ -266,7 +279,7 @@ fn write(mut writer: Box<dyn Writer>, owner: &str, batches: &Receiver<Vec<Append
             }
         }
     }
-    let _ = writer.release();
+    let _ = locked(writer).release();
 }
 
 fn read(loader: &mut Loader, loads: &Receiver<StreamId>, messages: &Sender<Event>) {
@@ -284,6 +297,7 @@ struct Loop {
     clock: Arc<dyn Clock>,
     executor: Box<dyn Executor>,
     reporter: Reporter,
+    writer: SharedWriter,
     batches: Sender<Vec<Append>>,
     loads: Sender<StreamId>,
     replies: BTreeMap<Token, Sender<Answer>>,
@@ -330,10 +344,25 @@ impl Loop {
         }
     }
 
+    /// Stores a batch. A small one is stored here and now: handing it to the other thread and back would cost more than
+    /// the commit, and there is nothing else to decide meanwhile. A large one goes to the other thread, so that the next
+    /// gathers while it is written.
+    fn commit(&mut self, batch: Vec<Append>) {
+        if batch.len() > SMALL {
+            return drop(self.batches.send(batch));
+        }
+        let answer = locked(&self.writer).append(batch.clone());
+        match answer {
+            Ok(results) => self.reporter.send(Message::Committed(results)),
+            // Whatever is wrong, the other thread knows how to wait for better times.
+            Err(_) => drop(self.batches.send(batch)),
+        }
+    }
+
     fn act(&mut self) {
         for action in self.reactor.act(self.clock.now()) {
             match action {
-                Action::Commit(batch) => drop(self.batches.send(batch)),
+                Action::Commit(batch) => self.commit(batch),
                 Action::Load(stream) => drop(self.loads.send(stream)),
                 Action::Perform(assignment) => self.executor.perform(assignment, &self.reporter),
                 Action::Reply(token, answer) => {

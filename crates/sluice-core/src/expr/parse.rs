@@ -164,8 +164,7 @@ fn word(rest: &str, at: usize) -> Result<(Kind, usize), ExprError> {
 
 /// `${path}`: the same as `path`, for those used to the variables of prompts.
 fn braced(rest: &str, at: usize) -> Result<(Kind, usize), ExprError> {
-    let whole =
-        || error(at..at + rest.len().min(2), "`$` that starts no variable").help("write `${name}`, or just the name");
+    let whole = || error(at..at + 1, "`$` that starts no variable").help("write `${name}`, or just the name");
     let inner = rest.strip_prefix("${").ok_or_else(whole)?;
     let (path, len) = path(inner, at + 2)?;
     match inner[len..].strip_prefix('}') {
@@ -352,6 +351,7 @@ mod tests {
             ("a and b", "2..5: `and` is not an operator"),
             ("a == 99999999999999999999", "5..25: `99999999999999999999` is not a number that can be compared"),
             ("a. == 1", "0..2: `a.` is not a whole path"),
+            ("!$ݤ", "1..2: `$` that starts no variable"),
         ];
         for (text, expected) in cases {
             assert_eq!(shown(text), expected, "{text}");
