@@ -317,7 +317,7 @@ fn crash_a_hundred_times(address: String) {
         assert!(state.end.is_some(), "{stream} did not end: {:?}", state.under_way());
         assert_eq!(*effects, 0, "{stream} ended, and something is left to be done");
     }
-    assert!(states.len() >= KILLS / 2, "only {} runs were started", states.len());
+    assert!(states.len() >= KILLS / 10, "only {} runs were started", states.len());
 }
 
 #[test]
