@@ -131,39 +131,25 @@ impl RunActor {
 
     /// Applies an event and notes which rows it changes.
     fn apply(&mut self, event: &Event, touched: &mut BTreeSet<RowKey>) {
-        let (steps, items) = match event {
-            Event::Started { .. } => (Vec::new(), Vec::new()),
-            Event::PartStarted { step, part }
-            | Event::PartEnded { step, part, .. }
-            | Event::PartLost { step, part } => {
-                let item = if let Part::Item(item) = part { vec![(*step, *item)] } else { Vec::new() };
-                (vec![*step], item)
-            }
-            Event::StepReady(step)
-            | Event::StepCompleted { step, .. }
-            | Event::StepFailed { step, .. }
-            | Event::StepRetried { step, .. }
-            | Event::StepSkipped { step, .. }
-            | Event::StepHeld { step, .. }
-            | Event::Answered { step, .. }
-            | Event::StepStopping { step, .. } => (vec![*step], Vec::new()),
-            Event::StepStarted { step, .. } => (vec![*step], Vec::new()),
-            Event::LoopedBack { .. } | Event::Reopened { .. } | Event::Ended { .. } => {
-                let before = self.state.steps.clone();
-                self.state.apply(&self.plan, event);
-                let after = (0u32..).map(StepId).zip(&self.state.steps).zip(&before);
-                touched.extend(
-                    after.filter(|((_, now), before)| now != before).map(|((id, _), _)| run_state::step_key(id)),
-                );
-                return;
-            }
-        };
+        if matches!(event, Event::LoopedBack { .. } | Event::Reopened { .. } | Event::Ended { .. }) {
+            // These reach many steps; comparing them all costs less than knowing the machine's rules a second time.
+            let before = self.state.steps.clone();
+            self.state.apply(&self.plan, event);
+            let pairs = (0u32..).map(StepId).zip(self.state.steps.iter().zip(&before));
+            touched.extend(pairs.filter(|(_, (now, before))| now != before).map(|(id, _)| run_state::step_key(id)));
+            return;
+        }
         self.state.apply(&self.plan, event);
-        touched.extend(steps.into_iter().map(run_state::step_key));
-        touched.extend(items.into_iter().map(|(step, item)| run_state::item_key(step, item)));
-        if let Event::StepStarted { step, .. } = event {
-            let of_step = self.state.items.range((*step, 0)..(StepId(step.0 + 1), 0));
-            touched.extend(of_step.map(|((step, item), _)| run_state::item_key(*step, *item)));
+        touched.extend(event.step().map(run_state::step_key));
+        match event {
+            Event::PartStarted { step, part: Part::Item(item) }
+            | Event::PartEnded { step, part: Part::Item(item), .. }
+            | Event::PartLost { step, part: Part::Item(item) } => touched.extend([run_state::item_key(*step, *item)]),
+            Event::StepStarted { step, .. } => {
+                let of_step = self.state.items.range((*step, 0)..(StepId(step.0 + 1), 0));
+                touched.extend(of_step.map(|((step, item), _)| run_state::item_key(*step, *item)));
+            }
+            _ => {}
         }
     }
 

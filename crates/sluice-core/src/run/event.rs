@@ -133,6 +133,28 @@ pub enum Event {
     },
 }
 
+impl Event {
+    /// The step it is about, if it is about one alone.
+    pub fn step(&self) -> Option<StepId> {
+        match self {
+            Event::StepReady(step)
+            | Event::StepStarted { step, .. }
+            | Event::PartStarted { step, .. }
+            | Event::PartEnded { step, .. }
+            | Event::PartLost { step, .. }
+            | Event::StepCompleted { step, .. }
+            | Event::StepFailed { step, .. }
+            | Event::StepRetried { step, .. }
+            | Event::StepSkipped { step, .. }
+            | Event::StepHeld { step, .. }
+            | Event::Answered { step, .. }
+            | Event::StepStopping { step, .. }
+            | Event::Reopened { step, .. } => Some(*step),
+            Event::Started { .. } | Event::LoopedBack { .. } | Event::Ended { .. } => None,
+        }
+    }
+}
+
 /// What a step gave.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {

@@ -111,7 +111,7 @@ impl Play {
         state.apply(&self.plan, event);
         let happening = happening(event);
         for (index, (step, before)) in state.steps.iter().zip(&before).enumerate() {
-            let named = subject(event).is_some_and(|id| id.0 as usize == index);
+            let named = event.step().is_some_and(|id| id.0 as usize == index);
             if named || step.status.kind() != *before {
                 self.rows.extend(happening.map(|happening| (*before, happening)));
             }
@@ -198,7 +198,7 @@ impl Play {
     }
 
     fn show_event(&self, event: &Event) -> String {
-        let step = subject(event).map(|id| self.name(id)).unwrap_or_default();
+        let step = event.step().map(|id| self.name(id)).unwrap_or_default();
         match event {
             Event::Started { .. } => "run started".into(),
             Event::StepReady(_) => format!("{step} ready"),
@@ -251,26 +251,6 @@ impl Play {
             Effect::Start { recipe } => format!("start {recipe}"),
             Effect::Repeat { at } => format!("repeat at {}", at.0),
         }
-    }
-}
-
-/// The step that an event is about, if it is about one.
-pub(crate) fn subject(event: &Event) -> Option<StepId> {
-    match event {
-        Event::StepReady(step)
-        | Event::StepStarted { step, .. }
-        | Event::PartStarted { step, .. }
-        | Event::PartEnded { step, .. }
-        | Event::PartLost { step, .. }
-        | Event::StepCompleted { step, .. }
-        | Event::StepFailed { step, .. }
-        | Event::StepRetried { step, .. }
-        | Event::StepSkipped { step, .. }
-        | Event::StepHeld { step, .. }
-        | Event::Answered { step, .. }
-        | Event::StepStopping { step, .. }
-        | Event::Reopened { step, .. } => Some(*step),
-        Event::Started { .. } | Event::LoopedBack { .. } | Event::Ended { .. } => None,
     }
 }
 
