@@ -1,0 +1,4 @@
+//! What is done in the world for tasks and runs: git worktrees, agent sessions, commands, pull requests.
+//!
+//! Nothing here knows what a task or a run is or where it stands. Each part is told what to do, does it at most once
+//! under the same name, and says how it went. No value ever becomes part of a shell script.
