@@ -13,11 +13,11 @@ use sluice_core::run::{Given, Mode, Outcome, Plan, Report};
 use sluice_dialect::prompts::NoPrompts;
 use sluice_dialect::{Definition, Source, Sources, load};
 use sluice_engine::actor::Outcome as Done;
-use sluice_engine::host::{Clock, Definitions, Executor, Host, Parts, Reporter};
+use sluice_engine::host::{Clock, Definitions, Executor, Host, Parts, Reporter, Unobserved, pin};
 use sluice_engine::reactor::{Assignment, Message};
 use sluice_engine::run_actor::RunActor;
 use sluice_engine::workers::{Offer, WorkerId};
-use sluice_store::{Digest, Store, StreamId};
+use sluice_store::{Store, StreamId};
 
 struct WallClock;
 
@@ -101,6 +101,8 @@ impl Bench {
             clock: Arc::new(WallClock),
             executor: Box::new(NoOp { done: sender }),
             definitions: Arc::new(Recipes(recipe.to_owned())),
+            observer: Box::new(Unobserved),
+            keep: None,
         })
         .unwrap();
         host.reporter().send(Message::Joined(Offer {
@@ -127,7 +129,7 @@ impl Bench {
                 workspace: String::new(),
                 work_order: String::new(),
             };
-            let digest = Digest([7; 32]);
+            let digest = pin(b"bench");
             let (actor, change) =
                 RunActor::create(self.plan.clone(), digest.to_string(), "bench".into(), given, WallClock.now());
             self.host.reporter().send(Message::Create {

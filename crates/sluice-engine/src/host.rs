@@ -1,25 +1,29 @@
-//! Drives the reactor: a thread for the loop, one for the store's writer, one for its reader.
+//! Drives the reactor: a thread for the loop, and two beside it that store and read ([`threads`]).
 //!
 //! The loop takes all messages that wait before it acts, so that whatever they lead to is stored in one commit while
-//! the next ones gather. When the store cannot be reached the batch is kept and tried again, and nobody hears anything
-//! until it is durable. When the store belongs to somebody else, the host ends.
+//! the next ones gather. A stream that cannot be understood stops alone. When the store belongs to somebody else, or
+//! fails in a way that waiting does not heal, the host ends and says why.
+
+mod loader;
+mod threads;
+
+pub use loader::pin;
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use sluice_core::lifecycle::Lifecycle;
 use sluice_core::machine::Moment;
 use sluice_core::run::Plan;
-use sluice_store::{Append, Digest, Reader, Store, StoreError, Stored, StreamId, Writer};
+use sluice_store::{Append, Store, StoreError, StreamId};
 
-use crate::actor::Actor;
-use crate::codec::{Unreadable, digest, run_state, task_state};
-use crate::reactor::{Action, Answer, Assignment, Found, Message, Reactor, Token};
-use crate::run_actor::RunActor;
-use crate::task_actor::TaskActor;
+use crate::reactor::{Action, Answer, Assignment, Message, Reactor, Token};
+use loader::Loader;
+use threads::{Reading, SharedWriter, Storing, Tidying, locked};
 
 /// What tells the time.
 pub trait Clock: Send + Sync {
@@ -41,6 +45,20 @@ pub trait Definitions: Send + Sync {
 
     /// The lifecycle whose pinned bytes these are.
     fn lifecycle(&self, pinned: &[u8]) -> Result<Arc<Lifecycle>, String>;
+}
+
+/// Who wants to know that something has changed. Called after every commit, from the loop: it must not block, and looks
+/// for itself what is new. A hint may be missed by a process that dies, so whoever depends on it also looks by itself.
+pub trait Observer: Send {
+    /// Something has been stored.
+    fn changed(&mut self);
+}
+
+/// Nobody wants to know.
+pub struct Unobserved;
+
+impl Observer for Unobserved {
+    fn changed(&mut self) {}
 }
 
 /// Where results of effects are sent.
@@ -65,12 +83,8 @@ enum Event {
 
 /// How long the store stays this host's without a sign of life.
 const OWNERSHIP: Duration = Duration::from_secs(30);
-/// How long to wait before a store that gave no time is asked again.
-const PAUSE: Duration = Duration::from_millis(200);
 /// A batch of so many appends is small.
 const SMALL: usize = 4;
-/// How many streams are looked for at once when a host starts.
-const PAGE: usize = 1000;
 
 /// What a host needs.
 pub struct Parts {
@@ -84,6 +98,10 @@ pub struct Parts {
     pub executor: Box<dyn Executor>,
     /// What makes definitions.
     pub definitions: Arc<dyn Definitions>,
+    /// Who wants to know of changes.
+    pub observer: Box<dyn Observer>,
+    /// For how long what is over is kept; `None`: for good.
+    pub keep: Option<Duration>,
 }
 
 /// A loop that is going round.
@@ -91,38 +109,60 @@ pub struct Host {
     messages: Sender<Event>,
     engine: JoinHandle<Result<(), StoreError>>,
     threads: Vec<JoinHandle<()>>,
-    next_token: std::sync::atomic::AtomicU64,
+    next_token: AtomicU64,
+    stopping: Arc<AtomicBool>,
+    faults: Faults,
 }
 
+/// The streams that stopped, and why.
+type Faults = Arc<Mutex<BTreeMap<StreamId, String>>>;
+
 impl Host {
-    /// Takes the store, takes up everything that was going on, and begins to go round.
+    /// Takes the store and begins to go round. What was going on is taken up at once, by the same comparison of store
+    /// and memory that is made again and again afterwards.
     pub fn start(parts: Parts) -> Result<Host, StoreError> {
-        let Parts { store, owner, clock, executor, definitions } = parts;
+        let Parts { store, owner, clock, executor, definitions, observer, keep } = parts;
         let mut writer = store.writer()?;
         let ownership = writer.own(&owner, OWNERSHIP)?;
         let writer: SharedWriter = Arc::new(Mutex::new(writer));
-        let mut loader = Loader::new(store.reader()?, definitions);
         let (messages, inbox) = channel();
         let (batches, batch_inbox) = channel();
         let (loads, load_inbox) = channel();
-        let mut reactor = Reactor::new(ownership.epoch);
-        recover(&mut reactor, &mut loader, clock.now())?;
-        let reporter = Reporter { messages: messages.clone() };
-        let threads = vec![
-            spawn("store-writer", {
-                let messages = messages.clone();
-                let writer = writer.clone();
-                move || write(&writer, &owner, &batch_inbox, &messages)
-            }),
-            spawn("store-reader", {
-                let messages = messages.clone();
-                move || read(&mut loader, &load_inbox, &messages)
-            }),
-        ];
-        let engine = spawn("engine", move || {
-            Loop { reactor, clock, executor, reporter, writer, batches, loads, replies: BTreeMap::new() }.run(&inbox)
-        });
-        Ok(Host { messages, engine, threads, next_token: std::sync::atomic::AtomicU64::new(1) })
+        let stopping = Arc::new(AtomicBool::new(false));
+        let tidying = match keep {
+            Some(keep) => Some(Tidying::new(store.reader()?, clock.clone(), keep)),
+            None => None,
+        };
+        let storing = Storing {
+            writer: writer.clone(),
+            owner,
+            batches: batch_inbox,
+            messages: messages.clone(),
+            stopping: stopping.clone(),
+            tidying,
+        };
+        let reading = Reading {
+            loader: Loader::new(store.reader()?, definitions),
+            loads: load_inbox,
+            messages: messages.clone(),
+            stopping: stopping.clone(),
+        };
+        let faults = Faults::default();
+        let engine = Loop {
+            reactor: Reactor::new(ownership.epoch),
+            clock,
+            executor,
+            observer,
+            reporter: Reporter { messages: messages.clone() },
+            writer,
+            batches,
+            loads,
+            replies: BTreeMap::new(),
+            faults: faults.clone(),
+        };
+        let threads = vec![spawn("store-writer", move || storing.run()), spawn("store-reader", move || reading.run())];
+        let engine = spawn("engine", move || engine.run(&inbox));
+        Ok(Host { messages, engine, threads, next_token: AtomicU64::new(1), stopping, faults })
     }
 
     /// Where messages can be sent without waiting for an answer.
@@ -132,15 +172,28 @@ impl Host {
 
     /// Sends a message that carries this token, and gives what will hold the answer once it is durable.
     pub fn ask(&self, message: impl FnOnce(Token) -> Message) -> Receiver<Answer> {
-        let token = Token(self.next_token.fetch_add(1, std::sync::atomic::Ordering::Relaxed));
+        let token = Token(self.next_token.fetch_add(1, Ordering::Relaxed));
         let (reply, answer) = channel();
         let _ = self.messages.send(Event::Ask(message(token), token, reply));
         answer
     }
 
-    /// Ends the loop when what is on its way has been stored. The error is why it had ended before, if it had.
+    /// The streams that stopped because they cannot be understood, and why.
+    pub fn faults(&self) -> BTreeMap<StreamId, String> {
+        self.faults.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Whether the loop has ended by itself; [`Host::stop`] says why.
+    pub fn has_ended(&self) -> bool {
+        self.engine.is_finished()
+    }
+
+    /// Ends the loop when what is on its way has been stored, or cannot be stored now. The error is why it had ended
+    /// before, if it had.
     pub fn stop(self) -> Result<(), StoreError> {
+        self.stopping.store(true, Ordering::Relaxed);
         let _ = self.messages.send(Event::Stop);
+        self.threads.iter().for_each(|thread| thread.thread().unpark());
         let ended = self.engine.join();
         for thread in self.threads {
             let _ = thread.join();
@@ -154,165 +207,31 @@ fn spawn<T: Send + 'static>(name: &str, work: impl FnOnce() -> T + Send + 'stati
     builder.spawn(work).expect("the system gives a thread at the start")
 }
 
-struct Loader {
-    reader: Box<dyn Reader>,
-    definitions: Arc<dyn Definitions>,
-    plans: BTreeMap<String, Arc<Plan>>,
-    lifecycles: BTreeMap<String, Arc<Lifecycle>>,
-}
-
-impl Loader {
-    fn new(reader: Box<dyn Reader>, definitions: Arc<dyn Definitions>) -> Self {
-        Loader { reader, definitions, plans: BTreeMap::new(), lifecycles: BTreeMap::new() }
-    }
-
-    fn load(&mut self, stream: &StreamId) -> Result<Option<Found>, StoreError> {
-        let Some(stored) = self.reader.load(stream)? else { return Ok(None) };
-        let damaged = |detail: String| StoreError::Corrupt { place: stream.to_string(), detail };
-        let actor = self.actor(&stored).map_err(|trouble| match trouble {
-            Trouble::Damaged(detail) => damaged(detail),
-            Trouble::Store(error) => error,
-        })?;
-        Ok(Some(Found { actor, version: stored.version, effects: stored.effects, timers: stored.timers }))
-    }
-
-    /// What a stream is, by the kind that its card names.
-    fn actor(&mut self, stored: &Stored) -> Result<Box<dyn Actor>, Trouble> {
-        let header = &stored.header;
-        match header.card.kind.as_str() {
-            RunActor::KIND => {
-                let name = run_state::definition_of(&header.data)?;
-                let made = |pinned: &[u8]| self.definitions.plan(pinned);
-                let plan = pinned(&mut *self.reader, &mut self.plans, name, made)?;
-                Ok(Box::new(RunActor::restore(plan, stored)?))
-            }
-            TaskActor::KIND => {
-                let name = task_state::definition_of(&header.data)?;
-                let made = |pinned: &[u8]| self.definitions.lifecycle(pinned);
-                let lifecycle = pinned(&mut *self.reader, &mut self.lifecycles, name, made)?;
-                Ok(Box::new(TaskActor::restore(lifecycle, stored)?))
-            }
-            other => Err(Trouble::Damaged(format!("neither a task nor a run, but `{other}`"))),
-        }
-    }
-}
-
-/// Why a stream cannot be taken up.
-enum Trouble {
-    Damaged(String),
-    Store(StoreError),
-}
-
-impl From<Unreadable> for Trouble {
-    fn from(error: Unreadable) -> Self {
-        Trouble::Damaged(error.to_string())
-    }
-}
-
-/// The definition of this digest: one that is known, or made of the bytes that were pinned.
-fn pinned<T>(
-    reader: &mut dyn Reader,
-    known: &mut BTreeMap<String, Arc<T>>,
-    name: String,
-    make: impl FnOnce(&[u8]) -> Result<Arc<T>, String>,
-) -> Result<Arc<T>, Trouble> {
-    if let Some(definition) = known.get(&name) {
-        return Ok(definition.clone());
-    }
-    let wanted = digest(&name).ok_or_else(|| Trouble::Damaged(format!("no digest: {name}")))?;
-    let bytes = reader.blob(&Digest(wanted)).map_err(Trouble::Store)?;
-    let bytes = bytes.ok_or_else(|| Trouble::Damaged(format!("no definition {name}")))?;
-    let definition = make(&bytes).map_err(Trouble::Damaged)?;
-    known.insert(name, definition.clone());
-    Ok(definition)
-}
-
-/// Takes up everything that was going on.
-fn recover(reactor: &mut Reactor, loader: &mut Loader, now: Moment) -> Result<(), StoreError> {
-    let mut after = None;
-    loop {
-        let page = loader.reader.open_streams(after.as_ref(), PAGE)?;
-        for stream in &page {
-            let found = loader.load(stream)?;
-            reactor.receive(Message::Loaded { stream: stream.clone(), found }, now);
-        }
-        match page.last() {
-            Some(last) if page.len() == PAGE => after = Some(last.clone()),
-            _ => return Ok(()),
-        }
-    }
-}
-
-/// The writer, for whichever thread stores the next batch. There is never more than one on its way, so nobody waits.
-type SharedWriter = Arc<Mutex<Box<dyn Writer>>>;
-
-fn locked(writer: &SharedWriter) -> MutexGuard<'_, Box<dyn Writer>> {
-    // A thread that panicked while it stored something has stored it or not; the next batch finds out.
-    writer.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Stores batches, one after the other, until each is known to be stored.
-fn write(writer: &SharedWriter, owner: &str, batches: &Receiver<Vec<Append>>, messages: &Sender<Event>) {
-    let mut renewed = Instant::now();
-    loop {
-        if renewed.elapsed() > OWNERSHIP / 3 && locked(writer).own(owner, OWNERSHIP).is_ok() {
-            renewed = Instant::now();
-        }
-        let batch = match batches.recv_timeout(OWNERSHIP / 3) {
-            Ok(batch) => batch,
-            Err(RecvTimeoutError::Timeout) => continue,
-            Err(RecvTimeoutError::Disconnected) => break,
-        };
-        loop {
-            let answer = locked(writer).append(batch.clone());
-            match answer {
-                Ok(results) => {
-                    let _ = messages.send(Event::Message(Message::Committed(results)));
-                    break;
-                }
-                Err(StoreError::Unavailable { retry_after, .. }) => std::thread::park_timeout(retry_after),
-                Err(StoreError::Busy { .. } | StoreError::Full { .. }) => std::thread::park_timeout(PAUSE),
-                Err(error) => {
-                    let _ = messages.send(Event::Failed(error));
-                    return;
-                }
-            }
-        }
-    }
-    let _ = locked(writer).release();
-}
-
-fn read(loader: &mut Loader, loads: &Receiver<StreamId>, messages: &Sender<Event>) {
-    while let Ok(stream) = loads.recv() {
-        let answer = match loader.load(&stream) {
-            Ok(found) => Event::Message(Message::Loaded { stream, found }),
-            Err(error) => Event::Failed(error),
-        };
-        let _ = messages.send(answer);
-    }
-}
-
 struct Loop {
     reactor: Reactor,
     clock: Arc<dyn Clock>,
     executor: Box<dyn Executor>,
+    observer: Box<dyn Observer>,
     reporter: Reporter,
     writer: SharedWriter,
     batches: Sender<Vec<Append>>,
     loads: Sender<StreamId>,
     replies: BTreeMap<Token, Sender<Answer>>,
+    faults: Faults,
 }
 
 impl Loop {
     fn run(mut self, inbox: &Receiver<Event>) -> Result<(), StoreError> {
         let mut stopping = false;
-        self.act();
         while !(stopping && self.reactor.is_settled()) {
             let Some(first) = self.wait(inbox) else { return Ok(()) };
-            let mut next = Some(first);
+            let (mut next, mut changed) = (Some(first), false);
             while let Some(event) = next {
                 match event {
-                    Event::Message(message) => self.reactor.receive(message, self.clock.now()),
+                    Event::Message(message) => {
+                        changed |= matches!(message, Message::Committed(_));
+                        self.reactor.receive(message, self.clock.now());
+                    }
                     Event::Ask(message, token, reply) => {
                         self.replies.insert(token, reply);
                         self.reactor.receive(message, self.clock.now());
@@ -324,8 +243,20 @@ impl Loop {
             }
             self.reactor.wake(self.clock.now());
             self.act();
+            self.tell(changed);
         }
         Ok(())
+    }
+
+    /// Tells those who look on.
+    fn tell(&mut self, changed: bool) {
+        if changed {
+            self.observer.changed();
+        }
+        let mut known = self.faults.lock().unwrap_or_else(PoisonError::into_inner);
+        if *known != *self.reactor.faults() {
+            known.clone_from(self.reactor.faults());
+        }
     }
 
     /// The next message, or an empty one when it is time to wake somebody; `None` when nobody is left to send any.

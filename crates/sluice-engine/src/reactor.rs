@@ -4,24 +4,26 @@
 //! decision before it is durable: replies and effects are released when the store has answered. It has no clock, no
 //! thread and no channel; whoever drives it brings those ([`crate::host`]), or simulates them.
 
+mod leases;
 mod message;
 #[cfg(test)]
 mod tests;
 
-pub use message::{Action, Answer, Assignment, Found, Message, Token};
+pub use message::{Action, Answer, Assignment, Found, Message, Recorded, Token};
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use sluice_core::machine::Moment;
-use sluice_store::{Append, Conflict, Effect, Event, Lease, OpenEffect, StreamId};
+use sluice_store::{Append, Conflict, Effect, OpenEffect, StreamId};
 
 use crate::actor::{Actor, Change, Outcome, Said};
-use crate::codec::outbox::{self, Note};
 use crate::workers::{Job, WorkerId, Workers};
+use leases::release_hold;
 
 /// What is let go when a batch is durable.
 enum Release {
-    Reply(Token),
+    Reply(Token, Recorded),
     Effects(StreamId, Vec<Effect>),
     /// These effects of an actor that wants them in order.
     Settled(StreamId, Vec<String>),
@@ -74,6 +76,10 @@ pub struct Reactor {
     slots: BTreeMap<StreamId, Slot>,
     /// What was said to streams that are being loaded.
     waiting: BTreeMap<StreamId, Vec<(Option<Token>, Said)>>,
+    /// Streams that stopped, and why. They are looked at again when somebody says something to them.
+    faults: BTreeMap<StreamId, String>,
+    /// Streams that were read before what was on its way had been stored, and must be read again.
+    too_early: BTreeSet<StreamId>,
     gathered: Vec<(Append, Vec<Release>)>,
     in_flight: Option<Vec<(StreamId, Vec<Release>)>>,
     /// When to wake whom: timers of streams, and leases (whose key is the effect's id behind a slash).
@@ -93,12 +99,17 @@ impl Reactor {
     /// Takes a message at this moment.
     pub fn receive(&mut self, message: Message, now: Moment) {
         match message {
+            Message::Create { token, stream, .. } if self.slots.contains_key(&stream) => {
+                self.out.extend(token.map(|token| Action::Reply(token, Answer::Conflict)));
+            }
             Message::Create { token, stream, actor, change, blobs } => {
                 self.slots.insert(stream.clone(), Slot::new(actor, 0));
                 self.gather(&stream, change, token, blobs);
             }
             Message::Say { token, stream, said } => self.say(token, stream, said, now),
             Message::Loaded { stream, found } => self.loaded(stream, found, now),
+            Message::Unreadable { stream, why } => self.fault(&stream, why, Vec::new()),
+            Message::Open(streams) => streams.into_iter().for_each(|stream| self.take_up(stream)),
             Message::Committed(results) => self.committed(results),
             Message::Ended { stream, effect, dispatch, outcome } => self.ended(&stream, effect, dispatch, outcome, now),
             Message::Joined(offer) => self.workers.join(offer, now.0),
@@ -161,19 +172,49 @@ impl Reactor {
         self.slots.is_empty()
     }
 
+    /// The streams that stopped, and why.
+    pub fn faults(&self) -> &BTreeMap<StreamId, String> {
+        &self.faults
+    }
+
     fn say(&mut self, token: Option<Token>, stream: StreamId, said: Said, now: Moment) {
         let Some(slot) = self.slots.get_mut(&stream) else {
-            let waiting = self.waiting.entry(stream.clone()).or_default();
-            if waiting.is_empty() {
-                self.out.push(Action::Load(stream));
-            }
-            return waiting.push((token, said));
+            self.load(&stream).push((token, said));
+            return;
         };
-        match slot.actor.take(said, now) {
-            Ok(Some(change)) => self.gather(&stream, change, token, Vec::new()),
-            Ok(None) => self.out.extend(token.map(|token| Action::Reply(token, Answer::Done))),
-            Err(refusal) => self.out.extend(token.map(|token| Action::Reply(token, Answer::Refused(refusal)))),
+        let version = slot.version;
+        // A machine that panics has a fault that is ours. What it knew may be half changed, so it is dropped; the others
+        // go on, and what is stored of it is whole.
+        let answer = match catch_unwind(AssertUnwindSafe(|| slot.actor.take(said, now))) {
+            Ok(Ok(Some(change))) => return self.gather(&stream, change, token, Vec::new()),
+            Ok(Ok(None)) => Answer::Done(Recorded { after: version, last: version }),
+            Ok(Err(refusal)) => Answer::Refused(refusal),
+            Err(panic) => return self.fault(&stream, words(panic.as_ref()), token.into_iter().collect()),
+        };
+        self.out.extend(token.map(|token| Action::Reply(token, answer)));
+    }
+
+    /// Asks for a stream, unless that has been done; gives where to put what it is to be told.
+    fn load(&mut self, stream: &StreamId) -> &mut Vec<(Option<Token>, Said)> {
+        if !self.waiting.contains_key(stream) {
+            self.out.push(Action::Load(stream.clone()));
         }
+        self.waiting.entry(stream.clone()).or_default()
+    }
+
+    /// A stream is open in the store: it belongs into memory.
+    fn take_up(&mut self, stream: StreamId) {
+        if !self.slots.contains_key(&stream) && !self.faults.contains_key(&stream) {
+            self.load(&stream);
+        }
+    }
+
+    /// A stream stops. Whoever waits for it is told why.
+    fn fault(&mut self, stream: &StreamId, why: String, mut tokens: Vec<Token>) {
+        tokens.extend(self.waiting.remove(stream).unwrap_or_default().into_iter().filter_map(|(token, _)| token));
+        self.out.extend(tokens.into_iter().map(|token| Action::Reply(token, Answer::Fault(why.clone()))));
+        self.drop_slot(stream);
+        self.faults.insert(stream.clone(), why);
     }
 
     /// Puts a change into the next batch.
@@ -202,7 +243,8 @@ impl Reactor {
             }
             self.workers.forget(stream, id);
         }
-        let mut releases: Vec<Release> = token.map(Release::Reply).into_iter().collect();
+        let recorded = Recorded { after: expected, last: slot.version };
+        let mut releases: Vec<Release> = token.map(|token| Release::Reply(token, recorded)).into_iter().collect();
         if !change.settled.is_empty() && slot.actor.in_order().is_some() {
             releases.push(Release::Settled(stream.clone(), change.settled.clone()));
         }
@@ -229,11 +271,12 @@ impl Reactor {
                 Err(_) => self.conflicted(&stream, releases),
             }
         }
+        self.out.extend(std::mem::take(&mut self.too_early).into_iter().map(Action::Load));
     }
 
     fn release(&mut self, release: Release) {
         match release {
-            Release::Reply(token) => self.out.push(Action::Reply(token, Answer::Done)),
+            Release::Reply(token, recorded) => self.out.push(Action::Reply(token, Answer::Done(recorded))),
             Release::Effects(stream, effects) => effects.into_iter().for_each(|effect| self.offer(&stream, effect)),
             // Not before: after a crash, what came first would be done once more beside what comes next.
             Release::Settled(stream, settled) => {
@@ -250,16 +293,16 @@ impl Reactor {
     }
 
     /// The store knows better: what is in memory is dropped, and loaded again when somebody asks.
-    fn conflicted(&mut self, stream: &StreamId, releases: Vec<Release>) {
+    fn conflicted(&mut self, stream: &StreamId, mut releases: Vec<Release>) {
+        let built_on_it = self.gathered.extract_if(.., |(append, _)| append.stream == *stream);
+        releases.extend(built_on_it.flat_map(|(_, releases)| releases));
         for release in releases {
-            if let Release::Reply(token) = release {
+            if let Release::Reply(token, _) = release {
                 self.out.push(Action::Reply(token, Answer::Conflict));
             }
         }
-        self.gathered.retain(|(append, _)| append.stream != *stream);
         self.drop_slot(stream);
-        self.waiting.entry(stream.clone()).or_default();
-        self.out.push(Action::Load(stream.clone()));
+        self.load(stream);
     }
 
     fn drop_slot(&mut self, stream: &StreamId) {
@@ -274,19 +317,35 @@ impl Reactor {
     }
 
     fn loaded(&mut self, stream: StreamId, found: Option<Found>, now: Moment) {
+        if self.is_on_its_way(&stream) {
+            self.too_early.insert(stream);
+            return;
+        }
         let said = self.waiting.remove(&stream).unwrap_or_default();
+        self.faults.remove(&stream);
         match found {
             None => {
                 let tokens = said.into_iter().filter_map(|(token, _)| token);
                 self.out.extend(tokens.map(|token| Action::Reply(token, Answer::NotFound)));
             }
             Some(found) => {
+                let version = found.version;
                 if !self.slots.contains_key(&stream) {
                     self.adopt(&stream, found, now);
                 }
                 said.into_iter().for_each(|(token, said)| self.say(token, stream.clone(), said, now));
+                let unchanged = |slot: &Slot| slot.version == version && slot.actor.is_over();
+                if self.slots.get(&stream).is_some_and(unchanged) {
+                    self.drop_slot(&stream); // it had ended, and still has
+                }
             }
         }
+    }
+
+    /// Whether something of a stream that is not in memory is still to be stored.
+    fn is_on_its_way(&self, stream: &StreamId) -> bool {
+        let in_flight = self.in_flight.iter().flatten().any(|(other, _)| other == stream);
+        !self.slots.contains_key(stream) && (in_flight || self.gathered.iter().any(|(it, _)| it.stream == *stream))
     }
 
     /// Takes up a stream where the store says it is.
@@ -305,19 +364,6 @@ impl Reactor {
                 Some(lease) => self.still_held(stream, effect, lease, now),
                 None => self.offer(stream, effect),
             }
-        }
-    }
-
-    fn still_held(&mut self, stream: &StreamId, effect: Effect, lease: Lease, now: Moment) {
-        let (worker, dispatch, lasts) = read_holder(&lease.holder);
-        // Renewals are not stored, so the worker may have until a whole lease from now.
-        let until = lease.until.max(now.0.saturating_add(lasts));
-        self.workers.hold(&worker);
-        self.alarms.insert((until, stream.clone(), format!("/{}", effect.id)));
-        if let Some(slot) = self.slots.get_mut(stream) {
-            let handed = Handed { dispatch, worker: Some(worker), until: Some(until), effect: effect.clone() };
-            slot.line_up(&effect);
-            slot.handed.insert(effect.id, handed);
         }
     }
 
@@ -343,52 +389,6 @@ impl Reactor {
         }
     }
 
-    fn hand_out(&mut self, now: Moment) {
-        for (worker, job) in self.workers.hand_out() {
-            let Some(slot) = self.slots.get_mut(&job.stream) else {
-                self.workers.free(&worker);
-                continue;
-            };
-            self.dispatches += 1;
-            let dispatch = self.dispatches;
-            let until = self.workers.lease_of(&worker).map(|lease| now.0.saturating_add(lease));
-            let handed = Handed { dispatch, worker: Some(worker.clone()), until, effect: job.effect.clone() };
-            slot.handed.insert(job.effect.id.clone(), handed);
-            let (stream, id) = (job.stream.clone(), job.effect.id.clone());
-            let assignment =
-                Assignment { stream: job.stream, effect: job.effect, dispatch, worker: Some(worker.clone()) };
-            match until {
-                None => self.out.push(Action::Perform(assignment)),
-                Some(until) => {
-                    self.alarms.insert((until, stream.clone(), format!("/{id}")));
-                    let holder = write_holder(&worker, dispatch, until - now.0);
-                    self.store_lease(&stream, id, Lease { holder, until }, assignment, now);
-                }
-            }
-        }
-    }
-
-    /// A lease is stored before the worker hears of it.
-    fn store_lease(&mut self, stream: &StreamId, id: String, lease: Lease, assignment: Assignment, now: Moment) {
-        let Some(slot) = self.slots.get_mut(stream) else { return };
-        let header = slot.actor.header(now);
-        let note = Note::Leased { effect: id.clone(), worker: lease.holder.clone(), until: lease.until };
-        let event = Event {
-            kind: note.kind().into(),
-            version: outbox::VERSION,
-            time: now.0,
-            actor: "engine".into(),
-            correlation: stream.to_string(),
-            caused_by: None,
-            data: outbox::write(&note),
-        };
-        let mut append = Append::new(stream.clone(), slot.version, vec![event], header);
-        append.leases = vec![(id, Some(lease))];
-        slot.version += 1;
-        slot.actor.noted(1);
-        self.gathered.push((append, vec![Release::Leased(Box::new(assignment))]));
-    }
-
     fn ended(&mut self, stream: &StreamId, effect: String, dispatch: u64, outcome: Outcome, now: Moment) {
         let current = self.slots.get(stream).and_then(|slot| slot.handed.get(&effect));
         // An answer to a handing-out that was given up comes too late.
@@ -396,70 +396,10 @@ impl Reactor {
             self.say(None, stream.clone(), Said::Outcome { effect, outcome }, now);
         }
     }
-
-    fn renew(&mut self, worker: &WorkerId, at: &[u64], now: Moment) {
-        self.workers.heard(worker, now.0);
-        let Some(lease) = self.workers.lease_of(worker) else { return };
-        for (stream, slot) in &mut self.slots {
-            for (id, handed) in &mut slot.handed {
-                let holds = handed.worker.as_ref() == Some(worker) && at.contains(&handed.dispatch);
-                if let (Some(until), true) = (handed.until, holds) {
-                    self.alarms.remove(&(until, stream.clone(), format!("/{id}")));
-                    let later = now.0.saturating_add(lease);
-                    handed.until = Some(later);
-                    self.alarms.insert((later, stream.clone(), format!("/{id}")));
-                }
-            }
-        }
-    }
-
-    fn left(&mut self, worker: &WorkerId, now: Moment) {
-        let held: Vec<(StreamId, String)> = self
-            .slots
-            .iter()
-            .flat_map(|(stream, slot)| slot.handed.iter().map(move |(id, handed)| (stream, id, handed)))
-            .filter(|(_, _, handed)| handed.worker.as_ref() == Some(worker))
-            .map(|(stream, id, _)| (stream.clone(), id.clone()))
-            .collect();
-        self.workers.leave(worker);
-        held.into_iter().for_each(|(stream, effect)| self.lose(&stream, &effect, now));
-    }
-
-    /// Whoever held an effect is given up.
-    fn lose(&mut self, stream: &StreamId, effect: &str, now: Moment) {
-        let Some(handed) = self.slots.get_mut(stream).and_then(|slot| slot.handed.remove(effect)) else { return };
-        release_hold(&mut self.workers, &mut self.alarms, stream, effect, &handed);
-        match handed.worker {
-            Some(_) => self.say(None, stream.clone(), Said::Lost { effect: effect.to_owned() }, now),
-            None => self.give(stream, handed.effect),
-        }
-    }
 }
 
-/// Who holds a lease, which handing-out it is for, and how long it lasts: after a restart the answer to that one must
-/// still be taken, and the worker be given its time.
-fn write_holder(worker: &WorkerId, dispatch: u64, lasts: i64) -> String {
-    format!("{dispatch}#{lasts}#{}", worker.0)
-}
-
-fn read_holder(holder: &str) -> (WorkerId, u64, i64) {
-    let mut parts = holder.splitn(3, '#');
-    let (dispatch, lasts) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
-    let worker = parts.next().unwrap_or(holder).to_owned();
-    (WorkerId(worker), dispatch.parse().unwrap_or(0), lasts.parse().unwrap_or(0))
-}
-
-fn release_hold(
-    workers: &mut Workers,
-    alarms: &mut BTreeSet<(i64, StreamId, String)>,
-    stream: &StreamId,
-    id: &str,
-    handed: &Handed,
-) {
-    if let Some(worker) = &handed.worker {
-        workers.free(worker);
-    }
-    if let Some(until) = handed.until {
-        alarms.remove(&(until, stream.clone(), format!("/{id}")));
-    }
+/// What a panic said.
+fn words(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
+    format!("a fault of Sluice's own: {}", text.unwrap_or("it panicked"))
 }

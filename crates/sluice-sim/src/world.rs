@@ -266,7 +266,7 @@ impl Life {
                 }
                 Action::Perform(assignment) => self.perform(assignment)?,
                 Action::Reply(token, answer) => {
-                    if let (Some(stream), Answer::Done) = (self.tokens.remove(&token), &answer) {
+                    if let (Some(stream), Answer::Done(_)) = (self.tokens.remove(&token), &answer) {
                         self.watch.told(&stream);
                     }
                 }

@@ -19,11 +19,11 @@ use sluice_dialect::prompts::NoPrompts;
 use sluice_dialect::{Definition, Source, Sources, load};
 use sluice_engine::actor::Outcome as Done;
 use sluice_engine::codec::{run_event, run_state};
-use sluice_engine::host::{Clock, Definitions, Executor, Host, Parts, Reporter};
+use sluice_engine::host::{Clock, Definitions, Executor, Host, Parts, Reporter, Unobserved, pin};
 use sluice_engine::reactor::{Answer, Assignment, Message};
 use sluice_engine::run_actor::RunActor;
 use sluice_engine::workers::{Offer, WorkerId};
-use sluice_store::{Digest, Query, Reader, Store, StreamId};
+use sluice_store::{Query, Reader, Store, StreamId};
 
 const RECIPE: &str = "
 name: crash
@@ -141,6 +141,8 @@ fn child() {
         clock: Arc::new(WallClock),
         executor: Box::new(Hands::new()),
         definitions: Arc::new(One(plan.clone())),
+        observer: Box::new(Unobserved),
+        keep: None,
     })
     .unwrap();
     let offer = Offer { id: WorkerId("own".into()), role: "any".into(), group: "g".into(), capacity: 50, lease: None };
@@ -156,7 +158,7 @@ fn child() {
             workspace: String::new(),
             work_order: String::new(),
         };
-        let digest = Digest([9; 32]);
+        let digest = pin(b"pinned");
         let (actor, change) = RunActor::create(plan.clone(), digest.to_string(), "g".into(), given, WallClock.now());
         let stream = StreamId::new(id);
         let answer = host.ask(|token| Message::Create {
@@ -166,7 +168,7 @@ fn child() {
             change,
             blobs: vec![(digest, b"pinned".to_vec())],
         });
-        if answer.recv() == Ok(Answer::Done) {
+        if matches!(answer.recv(), Ok(Answer::Done(_))) {
             say(&format!("promised {stream}"));
         }
     }

@@ -41,6 +41,16 @@ pub enum Message {
         /// What was there.
         found: Option<Found>,
     },
+    /// A stream that was asked for is there and cannot be understood. Only that one stops; what is stored stays as it
+    /// is, for whoever looks into it.
+    Unreadable {
+        /// Which.
+        stream: StreamId,
+        /// Why.
+        why: String,
+    },
+    /// These streams are open in the store; those that are not in memory are taken up.
+    Open(Vec<StreamId>),
     /// The store has answered the last batch.
     Committed(Vec<Result<u64, Conflict>>),
     /// An effect that was handed out has ended.
@@ -112,11 +122,22 @@ pub struct Assignment {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// It is done and durable.
-    Done,
+    Done(Recorded),
     /// It is refused.
     Refused(Refusal),
     /// There is no such task or run.
     NotFound,
     /// Somebody else changed it at the same time.
     Conflict,
+    /// It is there and has stopped, because of a fault of ours or of the disk.
+    Fault(String),
+}
+
+/// Which events were recorded for an answer, by their numbers in the stream.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Recorded {
+    /// How many there were before.
+    pub after: u64,
+    /// The number of the last; as large as `after` when nothing followed.
+    pub last: u64,
 }

@@ -1,7 +1,8 @@
-//! Effects in order: the reactor with an actor that does nothing but want things done.
+//! Effects in order, streams that stop, and what is taken up: the reactor with an actor that does nothing but want things
+//! done, and panics when it is told to.
 
 use sluice_core::machine::Refusal;
-use sluice_store::{Card, Header};
+use sluice_store::{Card, Event, Header};
 
 use super::*;
 use crate::actor::Wanted;
@@ -59,7 +60,8 @@ impl Actor for Wisher {
                 self.open.retain(|id| *id != effect);
                 Ok(Some(change(&[], vec![effect])))
             }
-            Said::Run(_) | Said::Task(_) => Ok(None),
+            Said::Run(_) => panic!("what a machine must not do"),
+            Said::Task(_) => Ok(None),
         }
     }
 
@@ -194,4 +196,72 @@ fn after_a_restart_the_order_is_the_actors_and_not_the_outboxs() {
         commit(&mut reactor, 1);
     }
     assert_eq!(order, ["write-9", "write-14", "turn-2/1"]);
+}
+
+/// What the reactor says to those who asked, and what it wants to load.
+fn answers(reactor: &mut Reactor) -> Vec<String> {
+    let words = |action: Action| match action {
+        Action::Reply(token, Answer::Done(it)) => Some(format!("{} done {}..{}", token.0, it.after, it.last)),
+        Action::Reply(token, answer) => Some(format!("{} {answer:?}", token.0)),
+        Action::Load(stream) => Some(format!("load {stream}")),
+        Action::Commit(batch) => Some(format!("commit {}", batch.len())),
+        Action::Perform(_) => None,
+    };
+    reactor.act(NOW).into_iter().filter_map(words).collect()
+}
+
+fn ask(reactor: &mut Reactor, token: u64, said: Said) {
+    reactor.receive(Message::Say { token: Some(Token(token)), stream: stream(), said }, NOW);
+}
+
+fn panics() -> Said {
+    Said::Run(sluice_core::run::Input::Cancel { reason: String::new() })
+}
+
+#[test]
+fn a_machine_that_panics_stops_its_stream_alone() {
+    let mut reactor = reactor(false, &[]);
+    ask(&mut reactor, 1, panics());
+    assert_eq!(answers(&mut reactor), [r#"1 Fault("a fault of Sluice's own: what a machine must not do")"#]);
+    assert_eq!(reactor.faults().len(), 1);
+    reactor.receive(Message::Open(vec![stream(), StreamId::new("other")]), NOW);
+    assert_eq!(answers(&mut reactor), ["load other"], "it is left alone until somebody asks");
+    ask(&mut reactor, 2, Said::Timer("a".into()));
+    assert_eq!(answers(&mut reactor), ["load wisher"]);
+    reactor.receive(Message::Unreadable { stream: stream(), why: "no sense".into() }, NOW);
+    assert_eq!(answers(&mut reactor), [r#"2 Fault("no sense")"#]);
+}
+
+#[test]
+fn what_is_open_is_loaded_once() {
+    let mut reactor = reactor(false, &[]);
+    let other = StreamId::new("other");
+    reactor.receive(Message::Open(vec![stream(), other.clone()]), NOW);
+    reactor.receive(Message::Open(vec![stream(), other]), NOW);
+    assert_eq!(answers(&mut reactor), ["load other"]);
+}
+
+#[test]
+fn everybody_who_built_on_a_conflict_is_told() {
+    let mut reactor = reactor(false, &[]);
+    ask(&mut reactor, 1, Said::Timer("a".into()));
+    assert_eq!(answers(&mut reactor), ["commit 1"]);
+    ask(&mut reactor, 2, Said::Timer("b".into()));
+    let conflict = Conflict { stream: stream(), expected: 1, found: 5 };
+    reactor.receive(Message::Committed(vec![Err(conflict)]), NOW);
+    assert_eq!(answers(&mut reactor), ["1 Conflict", "2 Conflict", "load wisher"]);
+}
+
+#[test]
+fn what_was_read_too_early_is_read_again() {
+    let mut reactor = reactor(false, &[]);
+    ask(&mut reactor, 1, Said::Timer("a".into()));
+    assert_eq!(answers(&mut reactor), ["commit 1"]);
+    ask(&mut reactor, 2, panics());
+    ask(&mut reactor, 3, Said::Timer("b".into()));
+    reactor.receive(Message::Loaded { stream: stream(), found: None }, NOW);
+    let told = answers(&mut reactor);
+    assert_eq!(told[1..], ["load wisher"], "{told:?}");
+    commit(&mut reactor, 1);
+    assert_eq!(answers(&mut reactor), ["1 done 1..2", "load wisher"]);
 }

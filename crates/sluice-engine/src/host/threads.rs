@@ -1,0 +1,246 @@
+//! The two threads beside the loop. One stores batches and keeps the store owned, and forgets what has been over for
+//! long enough; the other reads streams, and looks again and again for open ones that are not in memory.
+//!
+//! A store that cannot be reached is waited for: the batch is kept, and nobody hears anything until it is durable.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use sluice_store::{Append, Order, Query, Reader, StoreError, StreamId, Writer};
+
+use super::loader::{Loader, Trouble};
+use super::{Clock, Event, OWNERSHIP};
+use crate::reactor::Message;
+
+/// How long to wait before a store that gave no time is asked again.
+const PAUSE: Duration = Duration::from_millis(200);
+/// How many streams are looked at together.
+const PAGE: usize = 1000;
+/// How often the store is searched for open streams that are not in memory.
+const RECONCILE: Duration = Duration::from_secs(30);
+/// How often what is over is looked through.
+const TIDY: Duration = Duration::from_secs(600);
+
+/// The writer, for whichever thread stores the next batch. There is never more than one on its way, so nobody waits.
+pub(super) type SharedWriter = Arc<Mutex<Box<dyn Writer>>>;
+
+pub(super) fn locked(writer: &SharedWriter) -> MutexGuard<'_, Box<dyn Writer>> {
+    // A thread that panicked while it stored something has stored it or not; the next batch finds out.
+    writer.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The thread that stores.
+pub(super) struct Storing {
+    pub(super) writer: SharedWriter,
+    pub(super) owner: String,
+    pub(super) batches: Receiver<Vec<Append>>,
+    pub(super) messages: Sender<Event>,
+    pub(super) stopping: Arc<AtomicBool>,
+    pub(super) tidying: Option<Tidying>,
+}
+
+impl Storing {
+    /// Stores batches, one after the other, until each is known to be stored.
+    pub(super) fn run(mut self) {
+        let mut renewed = Instant::now();
+        loop {
+            if renewed.elapsed() > OWNERSHIP / 3 && locked(&self.writer).own(&self.owner, OWNERSHIP).is_ok() {
+                renewed = Instant::now();
+                self.tidying.iter_mut().for_each(|tidying| tidying.look(&self.writer));
+            }
+            let batch = match self.batches.recv_timeout(OWNERSHIP / 3) {
+                Ok(batch) => batch,
+                Err(RecvTimeoutError::Timeout) => continue,
+                Err(RecvTimeoutError::Disconnected) => break,
+            };
+            if let Err(error) = self.store(batch) {
+                let _ = self.messages.send(Event::Failed(error));
+                return;
+            }
+        }
+        let _ = locked(&self.writer).release();
+    }
+
+    fn store(&self, batch: Vec<Append>) -> Result<(), StoreError> {
+        loop {
+            let answer = locked(&self.writer).append(batch.clone());
+            match answer {
+                Ok(results) => {
+                    let _ = self.messages.send(Event::Message(Message::Committed(results)));
+                    return Ok(());
+                }
+                // Nobody has been told of this batch; whoever asked asks again when the engine is back.
+                Err(error) if self.stopping.load(Ordering::Relaxed) => return Err(error),
+                Err(error) => std::thread::park_timeout(retry_after(error)?),
+            }
+        }
+    }
+}
+
+/// When to ask again, or the error when asking again does not help.
+fn retry_after(error: StoreError) -> Result<Duration, StoreError> {
+    match error {
+        StoreError::Unavailable { retry_after, .. } => Ok(retry_after),
+        StoreError::Busy { .. } | StoreError::Full { .. } => Ok(PAUSE),
+        other => Err(other),
+    }
+}
+
+/// Forgets what has been over for long enough.
+pub(super) struct Tidying {
+    reader: Box<dyn Reader>,
+    clock: Arc<dyn Clock>,
+    keep: Duration,
+    looked: Option<Instant>,
+}
+
+impl Tidying {
+    pub(super) fn new(reader: Box<dyn Reader>, clock: Arc<dyn Clock>, keep: Duration) -> Self {
+        Tidying { reader, clock, keep, looked: None }
+    }
+
+    /// Looks, unless it did so a short while ago. What cannot be done now is done the next time.
+    fn look(&mut self, writer: &SharedWriter) {
+        if self.looked.is_none_or(|looked| looked.elapsed() >= TIDY) {
+            self.looked = Some(Instant::now());
+            let _ = self.forget(writer);
+        }
+    }
+
+    /// Goes along the streams, oldest first. One that began after the line cannot have ended before it, so the walk
+    /// ends there, and costs nothing for all that is younger.
+    fn forget(&mut self, writer: &SharedWriter) -> Result<(), StoreError> {
+        let line = self.clock.now().0.saturating_sub(i64::try_from(self.keep.as_millis()).unwrap_or(i64::MAX));
+        let mut query = Query { order: Order::Oldest, limit: PAGE, ..Query::default() };
+        loop {
+            let page = self.reader.list(&query)?;
+            let old = page.items.iter().take_while(|it| it.card.created < line);
+            let over = old.filter(|it| !it.card.open && it.card.updated < line);
+            let streams: Vec<StreamId> = over.map(|it| it.stream.clone()).collect();
+            if !streams.is_empty() {
+                locked(writer).forget(&streams)?;
+            }
+            let goes_on = page.items.last().is_some_and(|last| last.card.created < line);
+            match page.next.filter(|_| goes_on) {
+                Some(next) => query.after = Some(next),
+                None => return Ok(()),
+            }
+        }
+    }
+}
+
+/// The thread that reads.
+pub(super) struct Reading {
+    pub(super) loader: Loader,
+    pub(super) loads: Receiver<StreamId>,
+    pub(super) messages: Sender<Event>,
+    pub(super) stopping: Arc<AtomicBool>,
+}
+
+impl Reading {
+    /// Reads what is asked for, and between that keeps comparing memory with the store. Taking up what was going on
+    /// when the engine starts is the first of these comparisons, and not a way of its own.
+    pub(super) fn run(mut self) {
+        let mut due = Instant::now();
+        loop {
+            if Instant::now() >= due {
+                self.reconcile();
+                due = Instant::now() + RECONCILE;
+            }
+            match self.loads.recv_timeout(due.saturating_duration_since(Instant::now())) {
+                Ok(stream) => self.read(stream),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+        }
+    }
+
+    fn read(&mut self, stream: StreamId) {
+        let message = self.until_answered(|loader| match loader.load(&stream) {
+            Ok(found) => Ok(Message::Loaded { stream: stream.clone(), found }),
+            Err(Trouble::Damaged(why)) => Ok(Message::Unreadable { stream: stream.clone(), why }),
+            Err(Trouble::Store(error)) => Err(error),
+        });
+        message.into_iter().for_each(|message| drop(self.messages.send(Event::Message(message))));
+    }
+
+    fn reconcile(&mut self) {
+        let mut after = None;
+        while let Some(page) = self.until_answered(|loader| loader.open(after.as_ref(), PAGE)) {
+            after = page.last().filter(|_| page.len() == PAGE).cloned();
+            let _ = self.messages.send(Event::Message(Message::Open(page)));
+            if after.is_none() {
+                return;
+            }
+        }
+    }
+
+    /// Asks until the store answers. `None`: it will not, and the loop has been told, or is ending.
+    fn until_answered<T>(&mut self, mut ask: impl FnMut(&mut Loader) -> Result<T, StoreError>) -> Option<T> {
+        loop {
+            match ask(&mut self.loader).map_err(retry_after) {
+                Ok(answer) => return Some(answer),
+                Err(Ok(_)) if self.stopping.load(Ordering::Relaxed) => return None,
+                Err(Ok(wait)) => std::thread::park_timeout(wait),
+                Err(Err(error)) => {
+                    let _ = self.messages.send(Event::Failed(error));
+                    return None;
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sluice_core::machine::Moment;
+    use sluice_store::{Card, Event as Stored, Header, Store};
+
+    use super::*;
+
+    struct At(i64);
+
+    impl Clock for At {
+        fn now(&self) -> Moment {
+            Moment(self.0)
+        }
+    }
+
+    fn stream(name: &str, created: i64, updated: i64, open: bool) -> Append {
+        let text = String::new;
+        let card = Card { kind: "run".into(), status: text(), group: text(), title: text(), open, created, updated };
+        let event = Stored {
+            kind: "begun".into(),
+            version: 1,
+            time: created,
+            actor: text(),
+            correlation: text(),
+            caused_by: None,
+            data: Vec::new(),
+        };
+        Append::new(StreamId::new(name), 0, vec![event], Header { card, data: Vec::new() })
+    }
+
+    #[test]
+    fn what_has_been_over_for_long_enough_is_forgotten() {
+        let store = Store::open("memory:").expect("memory");
+        let writer: SharedWriter = Arc::new(Mutex::new(store.writer().expect("a writer")));
+        locked(&writer).own("test", OWNERSHIP).expect("nobody else is there");
+        let streams = [
+            stream("over-long-ago", 1_000, 2_000, false),
+            stream("begun-long-ago-and-open", 1_000, 2_000, true),
+            stream("begun-long-ago-over-now", 1_500, 59_000, false),
+            stream("young", 58_000, 59_000, false),
+        ];
+        locked(&writer).append(streams.into()).expect("stored");
+        let reader = || store.reader().expect("a reader");
+        let mut tidying = Tidying::new(reader(), Arc::new(At(60_000)), Duration::from_secs(30));
+        tidying.look(&writer);
+        let query = Query { order: Order::Oldest, ..Query::default() };
+        let left: Vec<String> =
+            reader().list(&query).expect("a page").items.iter().map(|it| it.stream.to_string()).collect();
+        assert_eq!(left, ["begun-long-ago-and-open", "begun-long-ago-over-now", "young"]);
+    }
+}

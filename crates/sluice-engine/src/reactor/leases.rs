@@ -1,0 +1,140 @@
+//! Who holds what: effects handed to workers, leases stored before a worker hears of its work, and what follows when a
+//! worker says something, leaves, or is silent for too long.
+
+use std::collections::BTreeSet;
+
+use sluice_core::machine::Moment;
+use sluice_store::{Append, Effect, Event, Lease, StreamId};
+
+use super::{Action, Assignment, Handed, Reactor, Release};
+use crate::actor::Said;
+use crate::codec::outbox::{self, Note};
+use crate::workers::{WorkerId, Workers};
+
+impl Reactor {
+    pub(super) fn hand_out(&mut self, now: Moment) {
+        for (worker, job) in self.workers.hand_out() {
+            let Some(slot) = self.slots.get_mut(&job.stream) else {
+                self.workers.free(&worker);
+                continue;
+            };
+            self.dispatches += 1;
+            let dispatch = self.dispatches;
+            let until = self.workers.lease_of(&worker).map(|lease| now.0.saturating_add(lease));
+            let handed = Handed { dispatch, worker: Some(worker.clone()), until, effect: job.effect.clone() };
+            slot.handed.insert(job.effect.id.clone(), handed);
+            let (stream, id) = (job.stream.clone(), job.effect.id.clone());
+            let assignment =
+                Assignment { stream: job.stream, effect: job.effect, dispatch, worker: Some(worker.clone()) };
+            match until {
+                None => self.out.push(Action::Perform(assignment)),
+                Some(until) => {
+                    self.alarms.insert((until, stream.clone(), format!("/{id}")));
+                    let holder = write_holder(&worker, dispatch, until - now.0);
+                    self.store_lease(&stream, id, Lease { holder, until }, assignment, now);
+                }
+            }
+        }
+    }
+
+    /// A lease is stored before the worker hears of it.
+    fn store_lease(&mut self, stream: &StreamId, id: String, lease: Lease, assignment: Assignment, now: Moment) {
+        let Some(slot) = self.slots.get_mut(stream) else { return };
+        let header = slot.actor.header(now);
+        let note = Note::Leased { effect: id.clone(), worker: lease.holder.clone(), until: lease.until };
+        let event = Event {
+            kind: note.kind().into(),
+            version: outbox::VERSION,
+            time: now.0,
+            actor: "engine".into(),
+            correlation: stream.to_string(),
+            caused_by: None,
+            data: outbox::write(&note),
+        };
+        let mut append = Append::new(stream.clone(), slot.version, vec![event], header);
+        append.leases = vec![(id, Some(lease))];
+        slot.version += 1;
+        slot.actor.noted(1);
+        self.gathered.push((append, vec![Release::Leased(Box::new(assignment))]));
+    }
+
+    /// A worker may still be at an effect that was found in the store.
+    pub(super) fn still_held(&mut self, stream: &StreamId, effect: Effect, lease: Lease, now: Moment) {
+        let (worker, dispatch, lasts) = read_holder(&lease.holder);
+        // Renewals are not stored, so the worker may have until a whole lease from now.
+        let until = lease.until.max(now.0.saturating_add(lasts));
+        self.workers.hold(&worker);
+        self.alarms.insert((until, stream.clone(), format!("/{}", effect.id)));
+        if let Some(slot) = self.slots.get_mut(stream) {
+            let handed = Handed { dispatch, worker: Some(worker), until: Some(until), effect: effect.clone() };
+            slot.line_up(&effect);
+            slot.handed.insert(effect.id, handed);
+        }
+    }
+
+    pub(super) fn renew(&mut self, worker: &WorkerId, at: &[u64], now: Moment) {
+        self.workers.heard(worker, now.0);
+        let Some(lease) = self.workers.lease_of(worker) else { return };
+        for (stream, slot) in &mut self.slots {
+            for (id, handed) in &mut slot.handed {
+                let holds = handed.worker.as_ref() == Some(worker) && at.contains(&handed.dispatch);
+                if let (Some(until), true) = (handed.until, holds) {
+                    self.alarms.remove(&(until, stream.clone(), format!("/{id}")));
+                    let later = now.0.saturating_add(lease);
+                    handed.until = Some(later);
+                    self.alarms.insert((later, stream.clone(), format!("/{id}")));
+                }
+            }
+        }
+    }
+
+    pub(super) fn left(&mut self, worker: &WorkerId, now: Moment) {
+        let held: Vec<(StreamId, String)> = self
+            .slots
+            .iter()
+            .flat_map(|(stream, slot)| slot.handed.iter().map(move |(id, handed)| (stream, id, handed)))
+            .filter(|(_, _, handed)| handed.worker.as_ref() == Some(worker))
+            .map(|(stream, id, _)| (stream.clone(), id.clone()))
+            .collect();
+        self.workers.leave(worker);
+        held.into_iter().for_each(|(stream, effect)| self.lose(&stream, &effect, now));
+    }
+
+    /// Whoever held an effect is given up.
+    pub(super) fn lose(&mut self, stream: &StreamId, effect: &str, now: Moment) {
+        let Some(handed) = self.slots.get_mut(stream).and_then(|slot| slot.handed.remove(effect)) else { return };
+        release_hold(&mut self.workers, &mut self.alarms, stream, effect, &handed);
+        match handed.worker {
+            Some(_) => self.say(None, stream.clone(), Said::Lost { effect: effect.to_owned() }, now),
+            None => self.give(stream, handed.effect),
+        }
+    }
+}
+
+/// Who holds a lease, which handing-out it is for, and how long it lasts: after a restart the answer to that one must
+/// still be taken, and the worker be given its time.
+fn write_holder(worker: &WorkerId, dispatch: u64, lasts: i64) -> String {
+    format!("{dispatch}#{lasts}#{}", worker.0)
+}
+
+fn read_holder(holder: &str) -> (WorkerId, u64, i64) {
+    let mut parts = holder.splitn(3, '#');
+    let (dispatch, lasts) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+    let worker = parts.next().unwrap_or(holder).to_owned();
+    (WorkerId(worker), dispatch.parse().unwrap_or(0), lasts.parse().unwrap_or(0))
+}
+
+pub(super) fn release_hold(
+    workers: &mut Workers,
+    alarms: &mut BTreeSet<(i64, StreamId, String)>,
+    stream: &StreamId,
+    id: &str,
+    handed: &Handed,
+) {
+    if let Some(worker) = &handed.worker {
+        workers.free(worker);
+    }
+    if let Some(until) = handed.until {
+        alarms.remove(&(until, stream.clone(), format!("/{id}")));
+    }
+}

@@ -1,0 +1,143 @@
+//! A host with an executor that says what it is given, and the few things that are asked of it.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use sluice_core::lifecycle::Lifecycle;
+use sluice_core::machine::Moment;
+use sluice_core::run::{Given, Mode, Outcome as Done, Plan, Report};
+use sluice_core::task::input::Room;
+use sluice_core::task::state::{About, WorkspaceName};
+use sluice_core::task::{Create, Evidence};
+use sluice_dialect::pin::Pinned;
+use sluice_dialect::prompts::NoPrompts;
+use sluice_dialect::{Definition, Source, Sources, load};
+use sluice_engine::actor::{Outcome, Said};
+use sluice_engine::host::{Clock, Definitions, Executor, Host, Parts, Reporter, Unobserved, pin};
+use sluice_engine::reactor::{Answer, Assignment, Message};
+use sluice_engine::run_actor::RunActor;
+use sluice_engine::task_actor::TaskActor;
+use sluice_engine::workers::{Offer, WorkerId};
+use sluice_store::{Store, StoreError, StreamId};
+
+pub(crate) const RECIPE: &[u8] = b"name: one\nsteps:\n  - {name: a, type: script, command: 'true'}\n";
+
+struct Still;
+
+impl Clock for Still {
+    fn now(&self) -> Moment {
+        Moment(0)
+    }
+}
+
+/// Says what it is given, and does it at once, or never.
+struct Told {
+    told: Sender<String>,
+    does: bool,
+}
+
+impl Executor for Told {
+    fn perform(&mut self, it: Assignment, report: &Reporter) {
+        let _ = self.told.send(format!("{} {}", it.stream, it.effect.id));
+        if self.does {
+            let outcome = Outcome::Run(Report::Completed(Done::default()));
+            report.send(Message::Ended { stream: it.stream, effect: it.effect.id, dispatch: it.dispatch, outcome });
+        }
+    }
+}
+
+/// Definitions as the dialect pins them.
+struct Dialect;
+
+fn definition(bytes: &[u8]) -> Result<Definition, String> {
+    let pinned = Pinned::from_bytes(bytes).map_err(|error| error.to_string())?;
+    pinned.load().definition.ok_or_else(|| "not a definition".into())
+}
+
+impl Definitions for Dialect {
+    fn plan(&self, pinned: &[u8]) -> Result<Arc<Plan>, String> {
+        match definition(pinned)? {
+            Definition::Recipe(recipe) => Ok(Arc::new(Plan::new(recipe))),
+            Definition::Lifecycle(_) => Err("a lifecycle, and not a recipe".into()),
+        }
+    }
+
+    fn lifecycle(&self, pinned: &[u8]) -> Result<Arc<Lifecycle>, String> {
+        match definition(pinned)? {
+            Definition::Lifecycle(lifecycle) => Ok(Arc::new(lifecycle)),
+            Definition::Recipe(_) => Err("a recipe, and not a lifecycle".into()),
+        }
+    }
+}
+
+/// What is kept of a file with this text.
+pub(crate) fn pinned(text: &[u8]) -> Vec<u8> {
+    let source = Source { path: "some.yml", bytes: text };
+    let loaded = load(&source, &mut NoPrompts, &mut Sources::default());
+    Pinned::of(&source, &loaded).unwrap().to_bytes()
+}
+
+pub(crate) fn default_lifecycle() -> &'static [u8] {
+    sluice_dialect::builtin::ALL.iter().find(|it| it.file == "default.yml").unwrap().text.as_bytes()
+}
+
+/// A host that does what is to be done, or never does.
+pub(crate) fn start(store: &Store, does: bool) -> Result<(Host, Receiver<String>), StoreError> {
+    let (told, handed) = channel();
+    let host = Host::start(Parts {
+        store: store.clone(),
+        owner: "test".into(),
+        clock: Arc::new(Still),
+        executor: Box::new(Told { told, does }),
+        definitions: Arc::new(Dialect),
+        observer: Box::new(Unobserved),
+        keep: None,
+    })?;
+    let offer =
+        Offer { id: WorkerId("w".into()), role: "any".into(), group: "coffee".into(), capacity: 9, lease: None };
+    host.reporter().send(Message::Joined(offer));
+    Ok((host, handed))
+}
+
+/// Asks for a task by the default lifecycle, of which these bytes are kept.
+pub(crate) fn create_task(host: &Host, kept: Vec<u8>) -> Receiver<Answer> {
+    let lifecycle = Dialect.lifecycle(&pinned(default_lifecycle())).unwrap();
+    let about = About { summary: "Fix it".into(), project: "coffee".into(), ..About::default() };
+    let room = Room::Reserved(WorkspaceName("coffee-1".into()));
+    let wanted = Create { status: None, about, spawn: true, evidence: Evidence::default(), room };
+    let digest = pin(&kept);
+    let (actor, change) =
+        TaskActor::create(lifecycle, digest.to_string(), "task-1".into(), &wanted, Moment(0)).unwrap();
+    let actor = Box::new(actor);
+    let blobs = vec![(digest, kept)];
+    host.ask(|token| Message::Create { token: Some(token), stream: StreamId::new("task-1"), actor, change, blobs })
+}
+
+/// Asks for a run of [`RECIPE`].
+pub(crate) fn create_run(host: &Host, id: &str) -> Receiver<Answer> {
+    let given = Given {
+        id: id.into(),
+        mode: Mode::Engine,
+        inputs: Vec::new(),
+        prompt: String::new(),
+        workspace: String::new(),
+        work_order: String::new(),
+    };
+    let kept = pinned(RECIPE);
+    let digest = pin(&kept);
+    let plan = Dialect.plan(&kept).unwrap();
+    let (actor, change) = RunActor::create(plan, digest.to_string(), "coffee".into(), given, Moment(0));
+    let actor = Box::new(actor);
+    let blobs = vec![(digest, kept)];
+    host.ask(|token| Message::Create { token: Some(token), stream: StreamId::new(id), actor, change, blobs })
+}
+
+/// Says something and waits for the answer.
+pub(crate) fn say(host: &Host, stream: &str, said: Said) -> Answer {
+    host.ask(|token| Message::Say { token: Some(token), stream: StreamId::new(stream), said }).recv().unwrap()
+}
+
+/// Whether something was done.
+pub(crate) fn is_done(answer: &Answer) -> bool {
+    matches!(answer, Answer::Done(_))
+}
