@@ -35,7 +35,7 @@ macro_rules! conformance {
             any_text_survives, an_empty_batch_is_nothing, a_wrong_batch_is_refused_whole,
             history_comes_in_pages, the_log_comes_in_pages_and_in_order, the_log_has_no_gaps_while_it_grows,
             places_in_the_log_are_never_given_twice, empty_stores_answer,
-            open_streams_come_in_pages, ended_streams_stay_open_until_nothing_is_left, lists_are_filtered,
+            open_streams_come_in_pages, streams_are_found_by_how_they_begin, ended_streams_stay_open_until_nothing_is_left, lists_are_filtered,
             lists_come_in_pages, forgetting_takes_everything, what_is_open_is_not_forgotten,
             blobs_go_with_their_last_stream, ten_thousand_streams,
             a_writer_must_own, owners_change_and_the_old_one_is_refused, an_owner_keeps_its_epoch,

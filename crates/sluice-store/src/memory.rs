@@ -191,6 +191,10 @@ impl Reader for MemoryReader {
         Ok(self.memory.lock().now.open_streams(after, limit))
     }
 
+    fn named(&mut self, begins: &str, limit: usize) -> Result<Vec<StreamId>, StoreError> {
+        Ok(self.memory.lock().now.named(begins, limit))
+    }
+
     fn list(&mut self, query: &Query) -> Result<Page, StoreError> {
         Ok(self.memory.lock().now.list(query))
     }

@@ -1,6 +1,6 @@
 //! The two sides of the port, and what every implementation promises.
 //!
-//! Four verbs write, six read. Whoever needs more writes it above the port, so that there is one of it, not three.
+//! Four verbs write, seven read. Whoever needs more writes it above the port, so that there is one of it, not three.
 
 use std::time::Duration;
 
@@ -57,6 +57,9 @@ pub trait Reader: Send {
     /// The streams that are open or have effects or timers left, by name, after `after`, at most `limit`. What this
     /// costs does not depend on how many others there are.
     fn open_streams(&mut self, after: Option<&StreamId>, limit: usize) -> Result<Vec<StreamId>, StoreError>;
+
+    /// The streams whose names begin like this, by name, at most `limit`: how a shortened id is found.
+    fn named(&mut self, begins: &str, limit: usize) -> Result<Vec<StreamId>, StoreError>;
 
     /// Cards, filtered and in pages.
     ///

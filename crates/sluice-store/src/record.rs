@@ -20,6 +20,11 @@ impl StreamId {
     }
 }
 
+/// A text that comes after every name which begins like this, and before all later ones, byte by byte.
+pub(crate) fn beyond(begins: &str) -> String {
+    format!("{begins}{}", char::MAX)
+}
+
 impl fmt::Display for StreamId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)

@@ -27,6 +27,27 @@ fn list_in_pages(reader: &mut dyn Reader, query: &Query) -> Vec<Summary> {
     }
 }
 
+/// By name, ended ones too; letters that a pattern would take for something else are letters.
+pub fn streams_are_found_by_how_they_begin(place: Place<'_>) {
+    let (mut writer, mut reader) = owner(place);
+    let names = ["ab", "abc", "abd", "ac", "a%c", "a_c", "b", "é"];
+    for name in names {
+        writer.append(vec![one(name, 0)]).unwrap();
+    }
+    let mut found = |begins: &str, limit| {
+        let found = reader.named(begins, limit).unwrap();
+        found.into_iter().map(|it| it.0).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(found("ab", 9), "ab abc abd");
+    assert_eq!(found("ab", 2), "ab abc");
+    assert_eq!(found("abc", 9), "abc");
+    assert_eq!(found("a%", 9), "a%c");
+    assert_eq!(found("a_", 9), "a_c");
+    assert_eq!(found("é", 9), "é");
+    assert_eq!(found("x", 9), "");
+    assert_eq!(found("", 9), "a%c a_c ab abc abd ac b é");
+}
+
 /// By name, whatever the size of the page.
 pub fn open_streams_come_in_pages(place: Place<'_>) {
     let (mut writer, mut reader) = owner(place);

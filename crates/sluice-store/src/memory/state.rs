@@ -160,6 +160,11 @@ impl State {
         live.map(|(id, _)| id.clone()).take(limit).collect()
     }
 
+    pub(super) fn named(&self, begins: &str, limit: usize) -> Vec<StreamId> {
+        let from = self.streams.range(StreamId::new(begins)..).map(|(id, _)| id);
+        from.take_while(|id| id.as_str().starts_with(begins)).take(limit).cloned().collect()
+    }
+
     pub(super) fn list(&self, query: &Query) -> Page {
         let is = |wanted: &Option<String>, found: &str| wanted.as_deref().is_none_or(|wanted| wanted == found);
         let mut found: BTreeMap<PageKey, Summary> = BTreeMap::new();

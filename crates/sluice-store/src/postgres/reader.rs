@@ -7,6 +7,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
 use super::link::{Link, Session, Trouble};
+use crate::record::beyond;
 use crate::{
     Card, Cursor, Digest, Effect, Event, Header, Lease, Logged, OpenEffect, Order, Page, Query, Reader, RowKey,
     StoreError, Stored, StreamId, Summary, codec,
@@ -102,6 +103,12 @@ impl Reader for PostgresReader {
         let sql = "SELECT id FROM stream WHERE live AND id > $1 ORDER BY id LIMIT $2";
         let start = after.map_or("", StreamId::as_str);
         let found = self.rows(sql, &[&start, &number(limit)])?;
+        Ok(found.iter().map(|row| StreamId(row.get(0))).collect())
+    }
+
+    fn named(&mut self, begins: &str, limit: usize) -> Result<Vec<StreamId>, StoreError> {
+        let sql = "SELECT id FROM stream WHERE id >= $1 AND id < $2 ORDER BY id LIMIT $3";
+        let found = self.rows(sql, &[&begins, &beyond(begins), &number(limit)])?;
         Ok(found.iter().map(|row| StreamId(row.get(0))).collect())
     }
 

@@ -6,6 +6,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::fault::Place;
 use super::list;
+use crate::record::beyond;
 use crate::{
     Card, Cursor, Digest, Effect, Event, Header, Lease, Logged, OpenEffect, Page, Query, Reader, RowKey, StoreError,
     Stored, StreamId, codec,
@@ -221,6 +222,17 @@ impl Reader for SqliteReader {
             statement
                 .query_map(params![start, limit as i64], |row| Ok(StreamId(row.get(0)?)))?
                 .collect::<Result<Vec<_>, _>>()
+        };
+        read().map_err(self.fault())
+    }
+
+    fn named(&mut self, begins: &str, limit: usize) -> Result<Vec<StreamId>, StoreError> {
+        let read = || {
+            let sql = "SELECT id FROM stream WHERE id >= ?1 AND id < ?2 ORDER BY id LIMIT ?3";
+            let mut statement = self.connection.prepare_cached(sql)?;
+            let found =
+                statement.query_map(params![begins, beyond(begins), limit as i64], |row| Ok(StreamId(row.get(0)?)));
+            found?.collect::<Result<Vec<_>, _>>()
         };
         read().map_err(self.fault())
     }

@@ -1,0 +1,13 @@
+//! What is said between a command and the engine, and the client that says it.
+//!
+//! The engine answers HTTP with JSON, over a unix socket in its home or over TCP. These are the shapes of what goes over
+//! the wire; nothing here knows how a task is kept or moved.
+
+pub mod client;
+pub mod problem;
+pub mod project;
+pub mod task;
+pub mod workspace;
+
+pub use client::Client;
+pub use problem::Problem;

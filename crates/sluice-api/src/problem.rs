@@ -1,0 +1,120 @@
+//! Why something that was asked for was not done: a code for programs, words for people, and the way out.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// A "no" of the engine, or of the way to it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Problem {
+    /// Always false, for those who look at nothing else.
+    #[serde(default)]
+    pub ok: bool,
+    /// What happened, to what.
+    #[serde(rename = "error")]
+    pub message: String,
+    /// For programs.
+    pub code: String,
+    /// The way out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+    /// The status of the answer.
+    #[serde(skip, default)]
+    pub status: Status,
+}
+
+/// What kind of "no" it is. The numbers are HTTP's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Status {
+    /// The question makes no sense.
+    BadRequest,
+    /// Nobody knows who asks.
+    Unauthorized,
+    /// Whoever asks may not.
+    Forbidden,
+    /// There is no such thing.
+    NotFound,
+    /// Somebody else was faster.
+    Conflict,
+    /// A rule says no.
+    Refused,
+    /// A fault of ours.
+    #[default]
+    Fault,
+    /// Not now.
+    Unavailable,
+}
+
+impl Status {
+    /// Every kind.
+    pub const ALL: [Status; 8] = [
+        Status::BadRequest,
+        Status::Unauthorized,
+        Status::Forbidden,
+        Status::NotFound,
+        Status::Conflict,
+        Status::Refused,
+        Status::Fault,
+        Status::Unavailable,
+    ];
+
+    /// As HTTP says it.
+    pub fn number(self) -> u16 {
+        match self {
+            Status::BadRequest => 400,
+            Status::Unauthorized => 401,
+            Status::Forbidden => 403,
+            Status::NotFound => 404,
+            Status::Conflict => 409,
+            Status::Refused => 422,
+            Status::Fault => 500,
+            Status::Unavailable => 503,
+        }
+    }
+
+    /// The kind with this number; what nobody knows is a fault.
+    pub fn of(number: u16) -> Status {
+        Status::ALL.into_iter().find(|status| status.number() == number).unwrap_or_default()
+    }
+}
+
+impl Problem {
+    /// A problem without a way out to tell.
+    pub fn new(status: Status, code: impl Into<String>, message: impl Into<String>) -> Self {
+        Problem { ok: false, message: message.into(), code: code.into(), hint: None, status }
+    }
+
+    /// With the way out.
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// The engine cannot be reached.
+    pub fn unavailable(message: impl Into<String>) -> Self {
+        Problem::new(Status::Unavailable, "unavailable", message)
+    }
+
+    /// There is no such thing.
+    pub fn not_found(message: impl Into<String>) -> Self {
+        Problem::new(Status::NotFound, "not_found", message)
+    }
+
+    /// What was asked makes no sense.
+    pub fn bad_request(message: impl Into<String>) -> Self {
+        Problem::new(Status::BadRequest, "bad_request", message)
+    }
+
+    /// A fault of ours.
+    pub fn fault(message: impl Into<String>) -> Self {
+        Problem::new(Status::Fault, "fault", message)
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Problem {}

@@ -1,0 +1,189 @@
+//! Tasks on the wire, as `contract.md` promises them to scripts.
+
+use serde::{Deserialize, Serialize};
+
+/// A task as it is shown.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Task {
+    /// Its id.
+    pub id: String,
+    /// Its project's name.
+    pub project: String,
+    /// The git branch.
+    pub branch: String,
+    /// The lifecycle's name.
+    pub workflow: String,
+    /// The harness that does the work.
+    pub harness: String,
+    /// The harness that reviews it.
+    pub review_harness: String,
+    /// Its status.
+    pub status: String,
+    /// How often a review was begun.
+    pub review_round: i64,
+    /// How often an agent ended without its artifact.
+    pub crash_count: u32,
+    /// In one line.
+    pub summary: String,
+    /// Where it is worked on.
+    pub workspace: Option<String>,
+    /// The name of its tmux session.
+    pub tmux_session: Option<String>,
+    /// `active`, `crashed` or `inactive`.
+    pub session: String,
+    /// How long its agent has been silent.
+    pub idle_seconds: Option<u64>,
+    /// Why a person should look.
+    pub attention: Option<String>,
+    /// Where the pull request is.
+    pub pr_url: Option<String>,
+    /// When it was created.
+    pub created_at: String,
+    /// When it last changed.
+    pub updated_at: String,
+}
+
+/// What was done about a task, and where it stands now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskAnswer {
+    /// The task.
+    pub task: Task,
+    /// The change of status, if there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transition: Option<Transition>,
+    /// What else there is to say: a merge commit, a kept ref.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+    /// Whether its effects had not all settled when the answer was given.
+    #[serde(default)]
+    pub still_running: bool,
+}
+
+/// A change of status and what was done for it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Transition {
+    /// From here
+    pub from: String,
+    /// to there.
+    pub to: String,
+    /// What its hooks did.
+    pub effects: Vec<EffectReport>,
+}
+
+/// What became of a hook.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EffectReport {
+    /// Its id.
+    pub id: String,
+    /// What was to be done.
+    pub action: String,
+    /// `done`, `idle`, `skipped`, `failed`, `running` or `waiting`.
+    pub status: String,
+    /// Why it could not be done.
+    pub error: Option<String>,
+}
+
+/// Many tasks.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct TaskList {
+    /// The tasks, oldest first.
+    pub tasks: Vec<Task>,
+}
+
+/// A task that is asked for.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CreateTask {
+    /// Its project; the one around `cwd` unless given.
+    #[serde(default)]
+    pub project: Option<String>,
+    /// Where the command was called.
+    #[serde(default)]
+    pub cwd: Option<String>,
+    /// Its branch; one of its own unless given.
+    #[serde(default)]
+    pub branch: Option<String>,
+    /// In one line; empty: it needs to be clarified.
+    #[serde(default)]
+    pub summary: String,
+    /// The lifecycle's name.
+    #[serde(default)]
+    pub workflow: Option<String>,
+    /// The harness that does the work.
+    #[serde(default)]
+    pub harness: Option<String>,
+    /// The harness that reviews it.
+    #[serde(default)]
+    pub review_harness: Option<String>,
+    /// What TASK.md says from the start.
+    #[serde(default)]
+    pub context: Option<String>,
+    /// The status it starts in.
+    #[serde(default)]
+    pub status: Option<String>,
+    /// Whether its agent is not to be started.
+    #[serde(default)]
+    pub no_spawn: bool,
+}
+
+/// What is changed of a task.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct UpdateTask {
+    /// Move it there.
+    #[serde(default)]
+    pub status: Option<String>,
+    /// It has another branch.
+    #[serde(default)]
+    pub branch: Option<Branch>,
+    /// It has another summary.
+    #[serde(default)]
+    pub summary: Option<String>,
+}
+
+/// How a branch is named.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Branch {
+    /// The one that is checked out in its workspace.
+    Current,
+    /// This one.
+    Named(String),
+}
+
+/// How a task is merged.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MergeTask {
+    /// Whatever a forge says, and without pushing.
+    #[serde(default)]
+    pub local: bool,
+    /// `ff` or `merge`; whichever is possible unless given.
+    #[serde(default)]
+    pub strategy: Option<String>,
+    /// Even if its verdict is older than its work.
+    #[serde(default)]
+    pub force: bool,
+}
+
+/// A text for somebody: feedback, or words for an agent.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Message {
+    /// The text.
+    pub message: String,
+}
+
+/// What happened to a task, a line for each.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct History {
+    /// Oldest first.
+    pub events: Vec<serde_json::Value>,
+}
+
+/// How to look at a task's session.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Attach {
+    /// The program and its arguments.
+    pub command: Vec<String>,
+}

@@ -1,0 +1,61 @@
+//! Workspaces: the worktrees that tasks are lent.
+
+use serde::{Deserialize, Serialize};
+
+/// A worktree of a pool.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Workspace {
+    /// Its name.
+    pub name: String,
+    /// Whose pool it belongs to.
+    pub project: String,
+    /// Where it is.
+    pub path: String,
+    /// The task that has it.
+    pub task: Option<String>,
+    /// The branch that is checked out.
+    pub branch: Option<String>,
+    /// Whether there is something in it that no commit holds.
+    pub dirty: bool,
+    /// Whether it has been made yet.
+    pub exists: bool,
+}
+
+/// Work that was put away before something was cleared.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Kept {
+    /// Whose project it was.
+    pub project: String,
+    /// Whose work it was.
+    pub task: String,
+    /// The number of the keeping.
+    pub number: u32,
+    /// The ref that holds it.
+    pub reference: String,
+    /// What it was.
+    pub what: String,
+    /// When it was kept.
+    pub at: String,
+}
+
+/// All of them.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct WorkspaceList {
+    /// The worktrees.
+    pub workspaces: Vec<Workspace>,
+    /// What was put away.
+    pub kept: Vec<Kept>,
+}
+
+/// What to bring back, and where to.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Restore {
+    /// Whose work.
+    pub task: String,
+    /// Which keeping; the newest unless given.
+    #[serde(default)]
+    pub number: Option<u32>,
+    /// The folder to put it into.
+    pub into: String,
+}
