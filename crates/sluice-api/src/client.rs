@@ -85,7 +85,12 @@ impl Client {
         })
     }
 
-    fn ask<T: DeserializeOwned>(&self, method: Method, path: &str, body: Option<&impl Serialize>) -> Result<T, Problem> {
+    fn ask<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<&impl Serialize>,
+    ) -> Result<T, Problem> {
         let body = body.map(serde_json::to_vec).transpose().map_err(|error| Problem::fault(error.to_string()))?;
         run(async {
             let answer = self.send(method, path, body.unwrap_or_default().into()).await?;

@@ -4,10 +4,7 @@
 //! the next ones gather. A stream that cannot be understood stops alone. When the store belongs to somebody else, or
 //! fails in a way that waiting does not heal, the host ends and says why.
 
-mod loader;
 mod threads;
-
-pub use loader::pin;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -16,13 +13,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use sluice_core::lifecycle::Lifecycle;
 use sluice_core::machine::Moment;
-use sluice_core::run::Plan;
 use sluice_store::{Append, Store, StoreError, StreamId};
 
+use crate::loader::{Definitions, Loader};
 use crate::reactor::{Action, Answer, Assignment, Message, Reactor, Token};
-use loader::Loader;
 use threads::{Reading, SharedWriter, Storing, Tidying, locked};
 
 /// What tells the time.
@@ -38,27 +33,18 @@ pub trait Executor: Send {
     fn perform(&mut self, assignment: Assignment, report: &Reporter);
 }
 
-/// What makes a definition of the bytes that were pinned.
-pub trait Definitions: Send + Sync {
-    /// The recipe whose pinned bytes these are, made ready.
-    fn plan(&self, pinned: &[u8]) -> Result<Arc<Plan>, String>;
-
-    /// The lifecycle whose pinned bytes these are.
-    fn lifecycle(&self, pinned: &[u8]) -> Result<Arc<Lifecycle>, String>;
-}
-
 /// Who wants to know that something has changed. Called after every commit, from the loop: it must not block, and looks
 /// for itself what is new. A hint may be missed by a process that dies, so whoever depends on it also looks by itself.
 pub trait Observer: Send {
-    /// Something has been stored.
-    fn changed(&mut self);
+    /// Something of these streams has been stored.
+    fn changed(&mut self, streams: Vec<StreamId>);
 }
 
 /// Nobody wants to know.
 pub struct Unobserved;
 
 impl Observer for Unobserved {
-    fn changed(&mut self) {}
+    fn changed(&mut self, _: Vec<StreamId>) {}
 }
 
 /// Where results of effects are sent.
@@ -225,13 +211,10 @@ impl Loop {
         let mut stopping = false;
         while !(stopping && self.reactor.is_settled()) {
             let Some(first) = self.wait(inbox) else { return Ok(()) };
-            let (mut next, mut changed) = (Some(first), false);
+            let mut next = Some(first);
             while let Some(event) = next {
                 match event {
-                    Event::Message(message) => {
-                        changed |= matches!(message, Message::Committed(_));
-                        self.reactor.receive(message, self.clock.now());
-                    }
+                    Event::Message(message) => self.reactor.receive(message, self.clock.now()),
                     Event::Ask(message, token, reply) => {
                         self.replies.insert(token, reply);
                         self.reactor.receive(message, self.clock.now());
@@ -243,15 +226,16 @@ impl Loop {
             }
             self.reactor.wake(self.clock.now());
             self.act();
-            self.tell(changed);
+            self.tell();
         }
         Ok(())
     }
 
     /// Tells those who look on.
-    fn tell(&mut self, changed: bool) {
-        if changed {
-            self.observer.changed();
+    fn tell(&mut self) {
+        let changed = self.reactor.take_changed();
+        if !changed.is_empty() {
+            self.observer.changed(changed);
         }
         let mut known = self.faults.lock().unwrap_or_else(PoisonError::into_inner);
         if *known != *self.reactor.faults() {

@@ -8,6 +8,7 @@
 pub mod actor;
 pub mod codec;
 pub mod host;
+pub mod loader;
 pub mod reactor;
 pub mod run_actor;
 pub mod scheduler;

@@ -86,6 +86,8 @@ pub struct Reactor {
     alarms: BTreeSet<(i64, StreamId, String)>,
     workers: Workers,
     dispatches: u64,
+    /// Streams of which something has been stored.
+    changed: Vec<StreamId>,
     out: Vec<Action>,
 }
 
@@ -170,6 +172,11 @@ impl Reactor {
     /// Whether none is.
     pub fn is_empty(&self) -> bool {
         self.slots.is_empty()
+    }
+
+    /// The streams of which something has been stored since this was last asked.
+    pub fn take_changed(&mut self) -> Vec<StreamId> {
+        std::mem::take(&mut self.changed)
     }
 
     /// The streams that stopped, and why.
@@ -267,7 +274,10 @@ impl Reactor {
         let Some(in_flight) = self.in_flight.take() else { return };
         for ((stream, releases), result) in in_flight.into_iter().zip(results) {
             match result {
-                Ok(_) => releases.into_iter().for_each(|release| self.release(release)),
+                Ok(_) => {
+                    releases.into_iter().for_each(|release| self.release(release));
+                    self.changed.push(stream);
+                }
                 Err(_) => self.conflicted(&stream, releases),
             }
         }

@@ -61,6 +61,16 @@ impl TaskActor {
         &self.kept.state
     }
 
+    /// The lifecycle it goes through.
+    pub fn lifecycle(&self) -> &Arc<Lifecycle> {
+        &self.lifecycle
+    }
+
+    /// Its id.
+    pub fn id(&self) -> &str {
+        &self.kept.id
+    }
+
     /// The bytes of its header, as they would be stored now: what a fold of its log must add up to.
     pub fn image(&self) -> Vec<u8> {
         task_state::write(&self.kept)

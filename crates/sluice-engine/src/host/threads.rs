@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use sluice_store::{Append, Order, Query, Reader, StoreError, StreamId, Writer};
 
-use super::loader::{Loader, Trouble};
 use super::{Clock, Event, OWNERSHIP};
+use crate::loader::{Loader, Trouble};
 use crate::reactor::Message;
 
 /// How long to wait before a store that gave no time is asked again.
@@ -168,7 +168,7 @@ impl Reading {
 
     fn reconcile(&mut self) {
         let mut after = None;
-        while let Some(page) = self.until_answered(|loader| loader.open(after.as_ref(), PAGE)) {
+        while let Some(page) = self.until_answered(|loader| loader.reader().open_streams(after.as_ref(), PAGE)) {
             after = page.last().filter(|_| page.len() == PAGE).cloned();
             let _ = self.messages.send(Event::Message(Message::Open(page)));
             if after.is_none() {

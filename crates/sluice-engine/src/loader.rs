@@ -1,0 +1,166 @@
+//! From a stream in the store to a task or a run in memory, with the definition that was pinned for it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use sha2::{Digest as _, Sha256};
+use sluice_core::lifecycle::Lifecycle;
+use sluice_core::run::Plan;
+use sluice_store::{Card, Digest, Reader, StoreError, Stored, StreamId};
+
+use crate::actor::Actor;
+use crate::codec::{Unreadable, digest, run_state, task_state};
+use crate::reactor::Found;
+use crate::run_actor::RunActor;
+use crate::task_actor::TaskActor;
+
+/// Why a stream cannot be taken up.
+#[derive(Debug)]
+pub enum Trouble {
+    /// It is there and cannot be understood: that stream stops, and no other.
+    Damaged(String),
+    /// The store cannot be asked.
+    Store(StoreError),
+}
+
+impl From<Unreadable> for Trouble {
+    fn from(error: Unreadable) -> Self {
+        Trouble::Damaged(error.to_string())
+    }
+}
+
+impl From<StoreError> for Trouble {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Corrupt { .. } => Trouble::Damaged(error.to_string()),
+            other => Trouble::Store(other),
+        }
+    }
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Trouble::Damaged(why) => f.write_str(why),
+            Trouble::Store(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for Trouble {}
+
+/// What makes a definition of the bytes that were pinned.
+pub trait Definitions: Send + Sync {
+    /// The recipe whose pinned bytes these are, made ready.
+    fn plan(&self, pinned: &[u8]) -> Result<Arc<Plan>, String>;
+
+    /// The lifecycle whose pinned bytes these are.
+    fn lifecycle(&self, pinned: &[u8]) -> Result<Arc<Lifecycle>, String>;
+}
+
+/// Reads streams. Definitions are made once and kept: what is pinned never changes.
+pub struct Loader {
+    reader: Box<dyn Reader>,
+    definitions: Arc<dyn Definitions>,
+    plans: BTreeMap<String, Arc<Plan>>,
+    lifecycles: BTreeMap<String, Arc<Lifecycle>>,
+}
+
+/// So many definitions are kept; then they are made again when somebody needs them.
+const MOST_DEFINITIONS: usize = 1000;
+
+/// A stream, read for looking at.
+pub struct Read<A> {
+    /// How many events it has.
+    pub version: u64,
+    /// What lists show of it.
+    pub card: Card,
+    /// What it is.
+    pub actor: A,
+}
+
+impl Loader {
+    /// Reads with this reader, and makes definitions with those.
+    pub fn new(reader: Box<dyn Reader>, definitions: Arc<dyn Definitions>) -> Self {
+        Loader { reader, definitions, plans: BTreeMap::new(), lifecycles: BTreeMap::new() }
+    }
+
+    /// The reader itself, for lists and logs.
+    pub fn reader(&mut self) -> &mut dyn Reader {
+        &mut *self.reader
+    }
+
+    /// A stream, to be taken up.
+    pub fn load(&mut self, stream: &StreamId) -> Result<Option<Found>, Trouble> {
+        let Some(stored) = self.reader.load(stream)? else { return Ok(None) };
+        let actor: Box<dyn Actor> = match stored.header.card.kind.as_str() {
+            RunActor::KIND => Box::new(self.run_of(&stored)?),
+            TaskActor::KIND => Box::new(self.task_of(&stored)?),
+            other => return Err(Trouble::Damaged(format!("neither a task nor a run, but `{other}`"))),
+        };
+        Ok(Some(Found { actor, version: stored.version, effects: stored.effects, timers: stored.timers }))
+    }
+
+    /// A task, to be looked at; `None` when there is none of that name.
+    pub fn task(&mut self, stream: &StreamId) -> Result<Option<Read<TaskActor>>, Trouble> {
+        let Some(stored) = self.reader.load(stream)?.filter(|it| it.header.card.kind == TaskActor::KIND) else {
+            return Ok(None);
+        };
+        let actor = self.task_of(&stored)?;
+        Ok(Some(Read { version: stored.version, card: stored.header.card, actor }))
+    }
+
+    /// A run, to be looked at; `None` when there is none of that name.
+    pub fn run(&mut self, stream: &StreamId) -> Result<Option<Read<RunActor>>, Trouble> {
+        let Some(stored) = self.reader.load(stream)?.filter(|it| it.header.card.kind == RunActor::KIND) else {
+            return Ok(None);
+        };
+        let actor = self.run_of(&stored)?;
+        Ok(Some(Read { version: stored.version, card: stored.header.card, actor }))
+    }
+
+    fn run_of(&mut self, stored: &Stored) -> Result<RunActor, Trouble> {
+        let name = run_state::definition_of(&stored.header.data)?;
+        let made = |pinned: &[u8]| self.definitions.plan(pinned);
+        let plan = pinned(&mut *self.reader, &mut self.plans, name, made)?;
+        Ok(RunActor::restore(plan, stored)?)
+    }
+
+    fn task_of(&mut self, stored: &Stored) -> Result<TaskActor, Trouble> {
+        let name = task_state::definition_of(&stored.header.data)?;
+        let made = |pinned: &[u8]| self.definitions.lifecycle(pinned);
+        let lifecycle = pinned(&mut *self.reader, &mut self.lifecycles, name, made)?;
+        Ok(TaskActor::restore(lifecycle, stored)?)
+    }
+}
+
+/// The definition of this digest: one that is known, or made of the bytes that were pinned.
+fn pinned<T>(
+    reader: &mut dyn Reader,
+    known: &mut BTreeMap<String, Arc<T>>,
+    name: String,
+    make: impl FnOnce(&[u8]) -> Result<Arc<T>, String>,
+) -> Result<Arc<T>, Trouble> {
+    if let Some(definition) = known.get(&name) {
+        return Ok(definition.clone());
+    }
+    let wanted = digest(&name).ok_or_else(|| Trouble::Damaged(format!("its definition has no digest: {name}")))?;
+    let bytes = reader.blob(&Digest(wanted))?;
+    let bytes = bytes.ok_or_else(|| Trouble::Damaged(format!("its definition {name} is not in the store")))?;
+    let found = pin(&bytes);
+    if found != Digest(wanted) {
+        return Err(Trouble::Damaged(format!("its definition should be {name}, and what is stored is {found}")));
+    }
+    let definition = make(&bytes).map_err(Trouble::Damaged)?;
+    if known.len() >= MOST_DEFINITIONS {
+        known.clear();
+    }
+    known.insert(name, definition.clone());
+    Ok(definition)
+}
+
+/// The digest under which a definition's bytes are kept: what is started by it names this, and nothing else.
+pub fn pin(bytes: &[u8]) -> Digest {
+    Digest(Sha256::digest(bytes).into())
+}
