@@ -32,6 +32,7 @@ pub mod state;
 pub use effect::{Action, Effect, EffectKey, Instruction};
 pub use event::Event;
 pub use input::{Asker, Create, Evidence, Input};
+pub use ledger::frontmatter;
 pub use seen::Digest;
 pub use state::TaskState;
 

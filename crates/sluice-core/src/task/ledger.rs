@@ -145,7 +145,7 @@ impl<'a> Ledger<'a> {
 }
 
 /// What the frontmatter of TASK.md is to say, as far as the machine knows it.
-fn frontmatter(lifecycle: &Lifecycle, state: &TaskState) -> BTreeMap<String, FieldValue> {
+pub fn frontmatter(lifecycle: &Lifecycle, state: &TaskState) -> BTreeMap<String, FieldValue> {
     let text = |text: &str| FieldValue::Text(text.to_owned());
     let workspace = state.workspace.bound().map_or("", |name| name.0.as_str());
     let numbers = state.numbers.iter().map(|(name, value)| (name.to_string(), FieldValue::Number(*value)));
