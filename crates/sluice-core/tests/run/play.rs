@@ -89,7 +89,12 @@ impl Play {
 
     pub(crate) fn take(&mut self, answer: Result<Decision<Event, Effect>, Refusal>) {
         match answer {
-            Err(refusal) => drop(writeln!(self.log, "refused: {refusal}")),
+            Err(refusal) => {
+                let _ = writeln!(self.log, "refused: {refusal}");
+                if let Some(hint) = &refusal.hint {
+                    let _ = writeln!(self.log, "hint: {hint}");
+                }
+            }
             Ok(decision) => {
                 for event in &decision.events {
                     self.apply(event);

@@ -254,7 +254,7 @@ impl Player {
     fn answered(&mut self, answer: Result<Decision<Event, Effect>, Refusal>) -> Vec<String> {
         let decision = match answer {
             Ok(decision) => decision,
-            Err(refusal) => return vec![show::refusal(&refusal)],
+            Err(refusal) => return show::refusal(&refusal),
         };
         let mut said: Vec<String> =
             decision.events.iter().filter_map(|event| show::event(&self.lifecycle, event)).collect();

@@ -112,8 +112,9 @@ pub(crate) fn effect(effect: &Effect) -> String {
     format!("→ {}", line(&effect.key.to_string(), rest))
 }
 
-pub(crate) fn refusal(refusal: &Refusal) -> String {
-    line("refused", refusal.to_string())
+pub(crate) fn refusal(refusal: &Refusal) -> Vec<String> {
+    let hint = refusal.hint.as_ref().map(|hint| line("hint", hint.clone()));
+    std::iter::once(line("refused", refusal.to_string())).chain(hint).collect()
 }
 
 pub(crate) fn state(state: &TaskState) -> String {
