@@ -22,7 +22,7 @@ mod values;
 
 pub use decide::{begin, decide};
 pub use effect::{Effect, Job, Part, Perform, TimerKey};
-pub use event::{Event, Failure, Outcome, Question, QuestionKind, SkipReason};
+pub use event::{Answerer, Event, Failure, Outcome, Question, QuestionKind, SkipReason};
 pub use input::{ByHand, Given, Input, Mode, Report};
 pub use plan::Plan;
 pub use state::{End, RunState, StepState, StepStatus};

@@ -6,5 +6,6 @@ mod run {
     pub(crate) mod law;
     pub(crate) mod play;
     pub(crate) mod properties;
+    pub(crate) mod questions;
     pub(crate) mod scripts;
 }

@@ -311,6 +311,7 @@ impl Sketch<'_> {
                     self.start(id);
                 }
             }
+            TimerKey::Question(question) => self.unanswered(question),
             TimerKey::Run => {
                 self.stop_everything();
                 let error = "the run took longer than its `timeout`".to_owned();

@@ -94,14 +94,18 @@ pub enum Event {
         /// What they are asked.
         question: Question,
     },
-    /// A person has answered.
+    /// A question has been answered.
     Answered {
         /// About this step.
         step: StepId,
-        /// This.
+        /// Which.
+        question: u32,
+        /// With this option,
         option: String,
-        /// And said.
+        /// and these words.
         message: Option<String>,
+        /// By whom.
+        by: Answerer,
     },
     /// An attempt has taken too long and is being ended.
     StepStopping {
@@ -201,6 +205,15 @@ pub enum SkipReason {
     Person,
 }
 
+/// Who answers a question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answerer {
+    /// A person.
+    Person,
+    /// Nobody did in time, so the default is the answer.
+    Deadline,
+}
+
 /// What a person is asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Question {
@@ -210,6 +223,22 @@ pub struct Question {
     pub kind: QuestionKind,
     /// Why it is asked.
     pub reason: String,
+    /// What is answered when nobody has answered in time.
+    pub default: Option<String>,
+    /// When that is.
+    pub deadline: Option<Moment>,
+}
+
+impl Question {
+    /// A question that waits as long as it takes.
+    pub fn new(id: u32, kind: QuestionKind, reason: impl Into<String>) -> Self {
+        Question { id, kind, reason: reason.into(), default: None, deadline: None }
+    }
+
+    /// What can be answered, the safest first.
+    pub fn options(&self) -> Vec<&str> {
+        self.kind.options().to_vec()
+    }
 }
 
 /// What a question is about, which decides what can be answered.

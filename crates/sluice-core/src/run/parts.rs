@@ -182,7 +182,7 @@ impl Sketch<'_> {
 
     /// Asks a person about a step.
     pub(super) fn holds_up(&mut self, id: StepId, kind: QuestionKind, reason: String) {
-        let question = Question { id: self.next_question(), kind, reason };
+        let question = Question::new(self.next_question(), kind, reason);
         let name = self.plan.recipe.step(id).name.clone();
         self.clear_timeout(id);
         self.wants(Effect::Notify(format!("`{name}` needs a person: {}", question.reason)));

@@ -19,6 +19,8 @@ pub(super) trait Book {
     fn set_parked(&mut self, id: StepId, parked: bool);
     fn running_mut(&mut self) -> &mut u32;
     fn open_mut(&mut self) -> &mut u32;
+    fn busy_mut(&mut self) -> &mut u32;
+    fn set_asking(&mut self, id: StepId, asking: bool);
     fn questions_mut(&mut self) -> &mut u32;
     fn set_end(&mut self, end: Option<End>);
 }
@@ -70,7 +72,7 @@ pub(super) fn record<B: Book>(book: &mut B, plan: &Plan, event: &Event) {
             book.step_mut(*step).ended = Some(*at);
         }
         Event::StepHeld { step, question } => held(book, plan, *step, question),
-        Event::Answered { step, option, message } => {
+        Event::Answered { step, option, message, .. } => {
             let again = option == "retry";
             let exhausted = matches!(&book.step(*step).status, StepStatus::Held { question, .. } if question.kind == QuestionKind::LoopExhausted);
             let state = book.step_mut(*step);
@@ -108,7 +110,7 @@ fn change<B: Book>(book: &mut B, plan: &Plan, id: StepId, happening: Happening, 
         return;
     }
     let after = status.kind();
-    book.step_mut(id).status = status;
+    keep(book, id, |state| state.status = status);
     let place = takes_place(plan.recipe.step(id));
     let runs = |kind: Status| place && matches!(kind, Status::Running | Status::Stopping);
     match (runs(before), runs(after)) {
@@ -134,6 +136,22 @@ fn change<B: Book>(book: &mut B, plan: &Plan, id: StepId, happening: Happening, 
     for next in follows.into_iter().flatten() {
         let parked = book.step(*next).status.kind() == Status::Waiting && *book.open_needs_mut(*next) == 0;
         book.set_parked(*next, parked);
+    }
+}
+
+/// Changes a step and keeps what is at hand about questions in step with it.
+fn keep<B: Book>(book: &mut B, id: StepId, change: impl FnOnce(&mut StepState)) {
+    let was_busy = book.step(id).is_busy();
+    let was_asking = book.step(id).is_asking();
+    change(book.step_mut(id));
+    let (busy, asking) = (book.step(id).is_busy(), book.step(id).is_asking());
+    match (was_busy, busy) {
+        (false, true) => *book.busy_mut() += 1,
+        (true, false) => *book.busy_mut() -= 1,
+        (true, true) | (false, false) => {}
+    }
+    if was_asking != asking {
+        book.set_asking(id, asking);
     }
 }
 
@@ -341,6 +359,17 @@ impl Book for RunState {
 
     fn open_mut(&mut self) -> &mut u32 {
         &mut self.at_hand.open
+    }
+
+    fn busy_mut(&mut self) -> &mut u32 {
+        &mut self.at_hand.busy
+    }
+
+    fn set_asking(&mut self, id: StepId, asking: bool) {
+        match asking {
+            true => drop(self.at_hand.asking.insert(id)),
+            false => drop(self.at_hand.asking.remove(&id)),
+        }
     }
 
     fn questions_mut(&mut self) -> &mut u32 {

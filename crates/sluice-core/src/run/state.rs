@@ -45,6 +45,10 @@ pub(super) struct AtHand {
     pub(super) running: u32,
     /// Steps that have not ended.
     pub(super) open: u32,
+    /// Attempts under way, wherever, that wait for nobody.
+    pub(super) busy: u32,
+    /// Steps that a question is open about.
+    pub(super) asking: BTreeSet<StepId>,
 }
 
 /// How a run ended.
@@ -92,6 +96,35 @@ pub struct StepState {
     pub began: Option<Moment>,
     /// When it ended.
     pub ended: Option<Moment>,
+}
+
+impl StepState {
+    /// The questions about it that are open.
+    pub fn questions(&self) -> impl Iterator<Item = &Question> {
+        match &self.status {
+            StepStatus::Held { question, .. } => Some(question),
+            StepStatus::Waiting
+            | StepStatus::Ready
+            | StepStatus::Running(_)
+            | StepStatus::Stopping(..)
+            | StepStatus::Retrying { .. }
+            | StepStatus::Completed
+            | StepStatus::Failed(_)
+            | StepStatus::Skipped(_)
+            | StepStatus::Cancelled => None,
+        }
+        .into_iter()
+    }
+
+    /// Whether a question about it is open.
+    pub(super) fn is_asking(&self) -> bool {
+        self.questions().next().is_some()
+    }
+
+    /// Whether an attempt is under way that waits for nobody.
+    pub(super) fn is_busy(&self) -> bool {
+        matches!(self.status, StepStatus::Running(_) | StepStatus::Stopping(..)) && !self.is_asking()
+    }
 }
 
 /// Where a step is.
@@ -260,17 +293,20 @@ impl RunState {
             Some(End::Completed { .. }) => "completed",
             Some(End::Failed { .. }) => "failed",
             Some(End::Cancelled { .. }) => "cancelled",
-            None if self.at_hand.running == 0 && self.question().is_some() => "held",
+            None if self.at_hand.busy == 0 && !self.at_hand.asking.is_empty() => "held",
             None => "running",
         }
     }
 
     /// The first open question.
     pub fn question(&self) -> Option<(StepId, &Question)> {
-        (0u32..).map(StepId).zip(&self.steps).find_map(|(id, step)| match &step.status {
-            StepStatus::Held { question, .. } => Some((id, question)),
-            _ => None,
-        })
+        self.questions().next()
+    }
+
+    /// The open questions, in the order of the steps.
+    pub fn questions(&self) -> impl Iterator<Item = (StepId, &Question)> {
+        let steps = self.at_hand.asking.iter();
+        steps.flat_map(|id| self.step(*id).questions().map(move |question| (*id, question)))
     }
 
     /// What is under way: each attempt, or each part of it that is carried out by itself.
@@ -325,6 +361,10 @@ impl AtHand {
                 | Status::Cancelled => {}
             }
             found.open += u32::from(!kind.has_ended());
+            found.busy += u32::from(step.is_busy());
+            if step.is_asking() {
+                found.asking.insert(id);
+            }
             found.open_needs.push(open_needs);
         }
         found

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! complete STEP[/PART] [result=R] [output=JSON] [exit=N]      fail STEP[/PART] [kind] text      lost STEP[/PART]
-//! timer timeout|backoff STEP · timer run      answer N OPTION [message]      retry [STEP] [guidance]
+//! timer timeout|backoff STEP · timer run · timer question N      answer N OPTION [message]      retry [STEP] [guidance]
 //! cancel      hand STEP start|complete|fail|skip      close      start by hand      wait SECONDS
 //! ```
 
@@ -13,7 +13,8 @@ use sluice_core::machine::{Decision, Moment, Refusal};
 use sluice_core::recipe::{Data, FailureKind, StepId};
 use sluice_core::run::law::{Happening, Status};
 use sluice_core::run::{
-    ByHand, Effect, Event, Given, Input, Job, Mode, Outcome, Part, Plan, Report, RunState, TimerKey, begin, decide,
+    Answerer, ByHand, Effect, Event, Given, Input, Job, Mode, Outcome, Part, Plan, Report, RunState, TimerKey, begin,
+    decide,
 };
 use sluice_dialect::prompts::NoPrompts;
 use sluice_dialect::{Definition, Source, Sources, load};
@@ -77,7 +78,8 @@ impl Play {
         self.take(Ok(decision));
     }
 
-    fn line(&mut self, line: &str) {
+    /// Says one line and writes down the answer.
+    pub(crate) fn line(&mut self, line: &str) {
         if let Some(seconds) = line.strip_prefix("wait ") {
             self.now += 1000 * seconds.parse::<i64>().unwrap();
             return;
@@ -144,6 +146,7 @@ impl Play {
             "complete" | "fail" | "lost" => self.ended(&words),
             "timer" => Input::Timer(match words[1] {
                 "run" => TimerKey::Run,
+                "question" => TimerKey::Question(words[2].parse().unwrap()),
                 kind => {
                     let step = self.step(words[2]);
                     let attempt = self.state.as_ref().unwrap().step(step).attempts;
@@ -225,10 +228,13 @@ impl Play {
             Event::StepRetried { failure: _, until, .. } => format!("{step} to be tried again at {}", until.0),
             Event::StepSkipped { reason, .. } => format!("{step} skipped: {reason:?}"),
             Event::StepHeld { question, .. } => {
-                let options = question.kind.options().join("|");
+                let options = question.options().join("|");
                 format!("{step} held: question {} ({}) {options}", question.id, question.reason)
             }
-            Event::Answered { option, .. } => format!("{step} answered: {option}"),
+            Event::Answered { question, option, by, .. } => {
+                let by = if *by == Answerer::Deadline { ", because nobody did in time" } else { "" };
+                format!("{step} question {question} answered: {option}{by}")
+            }
             Event::StepStopping { .. } => format!("{step} stopping"),
             Event::LoopedBack { from, to } => format!("{} loops back to {}", self.name(*from), self.name(*to)),
             Event::Reopened { .. } => format!("{step} reopened"),

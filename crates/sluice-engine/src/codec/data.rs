@@ -1,8 +1,9 @@
 //! Values, outcomes and what a run is given: the parts that events, states and effects share.
 
 use serde::{Deserialize, Serialize};
+use sluice_core::machine::Moment;
 use sluice_core::recipe::{Data, FailureKind, StepId};
-use sluice_core::run::{Failure, Given, Mode, Outcome, Question, QuestionKind, SkipReason};
+use sluice_core::run::{Answerer, Failure, Given, Mode, Outcome, Question, QuestionKind, SkipReason};
 
 use super::Unreadable;
 
@@ -122,6 +123,10 @@ pub(super) struct StoredQuestion {
     id: u32,
     kind: StoredQuestionKind,
     reason: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    default: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    deadline: Option<i64>,
 }
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -141,7 +146,13 @@ impl From<&Question> for StoredQuestion {
             QuestionKind::PartialFailure => StoredQuestionKind::PartialFailure,
             QuestionKind::LoopExhausted => StoredQuestionKind::LoopExhausted,
         };
-        StoredQuestion { id: it.id, kind, reason: it.reason.clone() }
+        StoredQuestion {
+            id: it.id,
+            kind,
+            reason: it.reason.clone(),
+            default: it.default.clone(),
+            deadline: it.deadline.map(|at| at.0),
+        }
     }
 }
 
@@ -153,7 +164,32 @@ impl From<StoredQuestion> for Question {
             StoredQuestionKind::PartialFailure => QuestionKind::PartialFailure,
             StoredQuestionKind::LoopExhausted => QuestionKind::LoopExhausted,
         };
-        Question { id: it.id, kind, reason: it.reason }
+        Question { id: it.id, kind, reason: it.reason, default: it.default, deadline: it.deadline.map(Moment) }
+    }
+}
+
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum StoredAnswerer {
+    Person,
+    Deadline,
+}
+
+impl From<Answerer> for StoredAnswerer {
+    fn from(it: Answerer) -> Self {
+        match it {
+            Answerer::Person => StoredAnswerer::Person,
+            Answerer::Deadline => StoredAnswerer::Deadline,
+        }
+    }
+}
+
+impl From<StoredAnswerer> for Answerer {
+    fn from(it: StoredAnswerer) -> Self {
+        match it {
+            StoredAnswerer::Person => Answerer::Person,
+            StoredAnswerer::Deadline => Answerer::Deadline,
+        }
     }
 }
 

@@ -5,7 +5,9 @@ use sluice_core::machine::Moment;
 use sluice_core::recipe::StepId;
 use sluice_core::run::{End, Event, Part};
 
-use super::data::{StoredFailure, StoredGiven, StoredOutcome, StoredQuestion, StoredSkip, from_json, to_json};
+use super::data::{
+    StoredAnswerer, StoredFailure, StoredGiven, StoredOutcome, StoredQuestion, StoredSkip, from_json, to_json,
+};
 use super::{Unreadable, bytes};
 
 /// The version that is written.
@@ -70,9 +72,11 @@ enum Stored {
     },
     Answered {
         step: u32,
+        question: u32,
         option: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message: Option<String>,
+        by: StoredAnswerer,
     },
     StepStopping {
         step: u32,
@@ -153,9 +157,13 @@ pub fn write(event: &Event) -> Vec<u8> {
             Stored::StepSkipped { step: step.0, reason: (*reason).into(), at: at.0 }
         }
         Event::StepHeld { step, question } => Stored::StepHeld { step: step.0, question: question.into() },
-        Event::Answered { step, option, message } => {
-            Stored::Answered { step: step.0, option: option.clone(), message: message.clone() }
-        }
+        Event::Answered { step, question, option, message, by } => Stored::Answered {
+            step: step.0,
+            question: *question,
+            option: option.clone(),
+            message: message.clone(),
+            by: (*by).into(),
+        },
         Event::StepStopping { step, failure } => Stored::StepStopping { step: step.0, failure: failure.into() },
         Event::LoopedBack { from, to } => Stored::LoopedBack { from: from.0, to: to.0 },
         Event::Reopened { step, guidance } => Stored::Reopened { step: step.0, guidance: guidance.clone() },
@@ -199,7 +207,9 @@ pub fn read(version: u16, bytes: &[u8]) -> Result<Event, Unreadable> {
             Event::StepSkipped { step: StepId(step), reason: reason.into(), at: Moment(at) }
         }
         Stored::StepHeld { step, question } => Event::StepHeld { step: StepId(step), question: question.into() },
-        Stored::Answered { step, option, message } => Event::Answered { step: StepId(step), option, message },
+        Stored::Answered { step, question, option, message, by } => {
+            Event::Answered { step: StepId(step), question, option, message, by: by.into() }
+        }
         Stored::StepStopping { step, failure } => {
             Event::StepStopping { step: StepId(step), failure: failure.try_into()? }
         }

@@ -9,8 +9,8 @@ use sluice_core::recipe::{Data, FailureKind, StepId};
 use sluice_core::run::effect::Script;
 use sluice_core::run::state::{ItemState, ItemStatus, Progress, Turn};
 use sluice_core::run::{
-    Effect, End, Event, Failure, Given, Job, Mode, Outcome, Part, Perform, Plan, Question, QuestionKind, RunState,
-    SkipReason, StepState, StepStatus, TimerKey,
+    Answerer, Effect, End, Event, Failure, Given, Job, Mode, Outcome, Part, Perform, Plan, Question, QuestionKind,
+    RunState, SkipReason, StepState, StepStatus, TimerKey,
 };
 use sluice_dialect::prompts::NoPrompts;
 use sluice_dialect::{Definition, Source, Sources, load};
@@ -33,8 +33,9 @@ forms! {
         Event::StepRetried { .. } => "step_retried",
         Event::StepSkipped { .. } => "step_skipped",
         Event::StepHeld { .. } => "step_held",
-        Event::Answered { message: None, .. } => "answered",
-        Event::Answered { message: Some(_), .. } => "answered_with_message",
+        Event::Answered { by: Answerer::Person, message: None, .. } => "answered",
+        Event::Answered { by: Answerer::Person, message: Some(_), .. } => "answered_with_message",
+        Event::Answered { by: Answerer::Deadline, .. } => "answered_by_deadline",
         Event::StepStopping { .. } => "step_stopping",
         Event::LoopedBack { .. } => "looped_back",
         Event::Reopened { guidance: None, .. } => "reopened",
@@ -132,8 +133,17 @@ fn skips() -> Vec<(String, SkipReason)> {
 fn questions() -> Vec<(String, Question)> {
     let kinds =
         [QuestionKind::Gate, QuestionKind::MaxIterations, QuestionKind::PartialFailure, QuestionKind::LoopExhausted];
-    let samples = kinds.map(|kind| Question { id: 3, kind, reason: "tests fail".into() });
+    let samples = kinds.map(|kind| Question::new(3, kind, "tests fail"));
     named(QUESTIONS, question, samples.to_vec())
+}
+
+/// A question that does not wait for ever.
+fn urgent() -> Question {
+    Question { default: Some("skip".into()), deadline: Some(AT), ..Question::new(3, QuestionKind::Gate, "tests fail") }
+}
+
+fn answer(message: Option<&str>, by: Answerer) -> Event {
+    Event::Answered { step: STEP, question: 3, option: "retry".into(), message: message.map(str::to_owned), by }
 }
 
 fn ends() -> Vec<(String, End)> {
@@ -200,8 +210,9 @@ fn plain_events() -> Vec<Event> {
         Event::StepRetried { step: STEP, failure: Failure::Aborted, until: AT },
         Event::StepSkipped { step: STEP, reason: SkipReason::Join, at: AT },
         Event::StepHeld { step: STEP, question: questions().remove(0).1 },
-        Event::Answered { step: STEP, option: "retry".into(), message: None },
-        Event::Answered { step: STEP, option: "retry".into(), message: Some("again".into()) },
+        answer(None, Answerer::Person),
+        answer(Some("again"), Answerer::Person),
+        answer(None, Answerer::Deadline),
         Event::StepStopping { step: STEP, failure: Failure::Aborted },
         Event::LoopedBack { from: STEP, to: StepId(1) },
         Event::Reopened { step: STEP, guidance: None },
@@ -226,6 +237,7 @@ fn events() {
     for (name, question) in questions() {
         add(format!("step_held.{name}"), Event::StepHeld { step: STEP, question });
     }
+    add("step_held.urgent".into(), Event::StepHeld { step: STEP, question: urgent() });
     for (name, end) in ends() {
         add(format!("ended.{name}"), Event::Ended { end, at: AT });
     }
@@ -366,6 +378,8 @@ fn states() {
         ("step.bare".to_owned(), run(None, StepState::default(), ItemStatus::Waiting)),
     ];
     samples.extend(ends().into_iter().map(|(name, end)| (format!("header.{name}"), ended(Some(end)))));
+    let urgent = StepStatus::Held { question: urgent(), progress: None };
+    samples.push(("step.held.urgent".to_owned(), run(None, step(urgent), ItemStatus::Waiting)));
     for (name, status) in named(STATUSES, status, statuses()) {
         samples.push((format!("step.{name}"), run(None, step(status), ItemStatus::Waiting)));
     }
