@@ -146,6 +146,8 @@ impl Sketch<'_> {
                         self.perform(id, Part::Item(item), Job::Agent { prompt });
                         running += 1;
                     }
+                    // The items that are under way end first: a step that has ended has nothing at work any more.
+                    Err(missing) if running > 0 => return self.stops(id, Failure::Undefined(missing)),
                     Err(missing) => return self.fails(id, Failure::Undefined(missing)),
                 }
             }

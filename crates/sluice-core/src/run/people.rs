@@ -15,10 +15,13 @@ impl Sketch<'_> {
         self.still_going()?;
         let open = || not_ready(format!("question {question} is not open"));
         let (id, asked) = self.open_question(question).ok_or_else(open)?;
-        let options = asked.options();
-        if !options.contains(&option) {
-            let message = format!("`{option}` is not an answer to question {question}");
-            return Err(not_ready(message).hint(format!("choose from {}", options.join(", "))));
+        if !asked.takes(option, message.as_ref()) {
+            let options = asked.options();
+            let hint = match options.is_empty() {
+                true => "say something".to_owned(),
+                false => format!("choose from {}", options.join(", ")),
+            };
+            return Err(not_ready(format!("`{option}` is not an answer to question {question}")).hint(hint));
         }
         self.answered(id, question, option, message, Answerer::Person);
         Ok(())
@@ -28,16 +31,21 @@ impl Sketch<'_> {
         self.base.questions().find(|(_, question)| question.id == id)
     }
 
-    /// Nobody has answered in time: the default is the answer. Without one, a person is still waited for.
+    /// Nobody has answered in time: the default is the answer. Without one an agent goes on without an answer, and for
+    /// a step that is held a person is still waited for.
     pub(super) fn unanswered(&mut self, question: u32) {
         let Some((id, asked)) = self.open_question(question) else { return };
-        if let Some(default) = asked.default.clone() {
-            self.answered(id, question, &default, None, Answerer::Deadline);
+        match (asked.default.clone(), self.kind(id)) {
+            (Some(default), _) => self.answered(id, question, &default, None, Answerer::Deadline),
+            (None, Status::Held) => {}
+            (None, _) => self.give_up(id, question),
         }
     }
 
     fn answered(&mut self, id: StepId, question: u32, option: &str, message: Option<String>, by: Answerer) {
-        let StepStatus::Held { progress, .. } = self.step(id).status.clone() else { return };
+        let StepStatus::Held { progress, .. } = self.step(id).status.clone() else {
+            return self.tell(id, question, option, message, by);
+        };
         self.happens(Event::Answered { step: id, question, option: option.to_owned(), message, by });
         match option {
             "retry" => self.start(id),

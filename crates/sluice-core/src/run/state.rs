@@ -6,8 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::effect::Part;
-use super::event::{Event, Failure, Outcome, Question, SkipReason};
-use super::input::Given;
+use super::event::{Answerer, Event, Failure, Outcome, Question, SkipReason};
+use super::input::{Ask, Given, Report};
 use super::law::Status;
 use super::plan::Plan;
 use super::record::{self, Book};
@@ -92,16 +92,63 @@ pub struct StepState {
     pub latest: Option<Outcome>,
     /// What people told it besides.
     pub guidance: Vec<String>,
+    /// How many questions its agents have asked in this round.
+    pub asks: u32,
+    /// The questions of its agents that are open or have been answered, in any round.
+    pub asked: Vec<Asked>,
+    /// What its agents said about the work that is under way.
+    pub said: Vec<(Part, Report)>,
     /// When its last attempt began.
     pub began: Option<Moment>,
     /// When it ended.
     pub ended: Option<Moment>,
 }
 
+/// A question that an agent has asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// The agent of this part of its step.
+    pub part: Part,
+    /// What it asked.
+    pub question: Question,
+    /// The answer; none: it is open.
+    pub answer: Option<Answer>,
+}
+
+/// What an agent's question was answered with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// The option, or the words where there are none to choose from.
+    pub option: String,
+    /// Further words.
+    pub message: Option<String>,
+    /// Whose answer it is.
+    pub by: Answerer,
+}
+
 impl StepState {
+    /// The word for where it is. Who waits for a person is held, even while its agent lives.
+    pub fn word(&self) -> &'static str {
+        match self.is_asking() {
+            true => Status::Held.word(),
+            false => self.status.kind().word(),
+        }
+    }
+
+    /// The question that an agent has asked in these words before, with its answer if there is one.
+    pub fn asked(&self, part: Part, ask: &Ask) -> Option<&Asked> {
+        let same = |it: &&Asked| it.question.reason == ask.text && it.question.choices == ask.options;
+        self.asked.iter().filter(|it| it.part == part).find(same)
+    }
+
+    /// What the agent of a part has said about its work.
+    pub(super) fn report(&self, part: Part) -> Option<&Report> {
+        self.said.iter().find(|(of, _)| *of == part).map(|(_, report)| report)
+    }
+
     /// The questions about it that are open.
     pub fn questions(&self) -> impl Iterator<Item = &Question> {
-        match &self.status {
+        let held = match &self.status {
             StepStatus::Held { question, .. } => Some(question),
             StepStatus::Waiting
             | StepStatus::Ready
@@ -112,8 +159,9 @@ impl StepState {
             | StepStatus::Failed(_)
             | StepStatus::Skipped(_)
             | StepStatus::Cancelled => None,
-        }
-        .into_iter()
+        };
+        let asked = self.asked.iter().filter(|it| it.answer.is_none()).map(|it| &it.question);
+        held.into_iter().chain(asked)
     }
 
     /// Whether a question about it is open.

@@ -1,9 +1,10 @@
 //! The values that texts and conditions of a run read.
 
-use super::event::Outcome;
+use super::effect::Part;
+use super::event::{Answerer, Outcome};
 use super::record::Book;
 use super::sketch::Sketch;
-use super::state::Turn;
+use super::state::{Asked, Turn};
 use crate::expr::{Expr, Number, Path, Value};
 use crate::recipe::{Data, Prompt, StepId};
 use crate::text::{Command, Template};
@@ -40,11 +41,15 @@ impl Sketch<'_> {
             Prompt::File { content: Some(text), .. } => self.fill(text, reader, locals)?,
             Prompt::File { path, content: None } => return Err(path.clone()),
         };
-        let guidance = &self.step(reader).guidance;
-        Ok(match guidance.is_empty() {
-            true => filled,
-            false => format!("{filled}\n\n## Guidance\n\n{}\n", guidance.join("\n\n")),
-        })
+        let section = |title: &str, texts: &[String]| match texts.is_empty() {
+            true => String::new(),
+            false => format!("\n\n## {title}\n\n{}\n", texts.join("\n\n")),
+        };
+        let state = self.step(reader);
+        // An item is told what it asked itself; the turns of one agent are told what any of them asked.
+        let own = |asked: &&Asked| locals.item.as_ref().is_none_or(|(_, item)| asked.part == Part::Item(*item));
+        let answers: Vec<String> = state.asked.iter().filter(own).filter_map(told).collect();
+        Ok(format!("{filled}{}{}", section("Guidance", &state.guidance), section("Answers", &answers)))
     }
 
     /// The values that a command's environment carries.
@@ -99,7 +104,7 @@ impl Sketch<'_> {
         let state = self.step(id);
         let outcome = state.latest.as_ref();
         match field.as_str() {
-            "status" => Some(Data::Text(state.status.kind().word().into())),
+            "status" => Some(Data::Text(state.word().into())),
             "output" => outcome?.output.at(rest).cloned(),
             "result" => outcome?.result.clone().map(Data::Text),
             "summary" => Some(Data::Text(outcome?.summary.clone())),
@@ -142,6 +147,20 @@ impl Sketch<'_> {
             .collect();
         within(&said)
     }
+}
+
+/// A question of an agent with its answer, as an agent is told.
+fn told(asked: &Asked) -> Option<String> {
+    let answer = asked.answer.as_ref()?;
+    let said: Vec<&str> = [answer.option.as_str(), answer.message.as_deref().unwrap_or_default()]
+        .into_iter()
+        .filter(|words| !words.is_empty())
+        .collect();
+    let by = match answer.by {
+        Answerer::Person => "A person answered",
+        Answerer::Deadline => "Nobody answered in time, so it is",
+    };
+    Some(format!("You asked: {}\n{by}: {}", asked.question.reason, said.join(". ")))
 }
 
 /// The texts one after the other; the oldest are left out when there is too much, and that is said.

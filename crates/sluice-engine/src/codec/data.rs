@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use sluice_core::machine::Moment;
 use sluice_core::recipe::{Data, FailureKind, StepId};
-use sluice_core::run::{Answerer, Failure, Given, Mode, Outcome, Question, QuestionKind, SkipReason};
+use sluice_core::run::{Answerer, Failure, Given, Mode, Outcome, Part, Question, QuestionKind, Report, SkipReason};
 
 use super::Unreadable;
 
@@ -119,10 +119,48 @@ fn failure_kind(word: &str) -> Result<FailureKind, Unreadable> {
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "is", rename_all = "snake_case")]
+pub(super) enum StoredReport {
+    Completed { outcome: StoredOutcome },
+    Failed { kind: String, error: String, outcome: StoredOutcome },
+}
+
+impl From<&Report> for StoredReport {
+    fn from(it: &Report) -> Self {
+        match it {
+            Report::Completed(outcome) => StoredReport::Completed { outcome: outcome.into() },
+            Report::Failed { kind, error, outcome } => {
+                StoredReport::Failed { kind: kind.word().into(), error: error.clone(), outcome: outcome.into() }
+            }
+        }
+    }
+}
+
+impl TryFrom<StoredReport> for Report {
+    type Error = Unreadable;
+
+    fn try_from(it: StoredReport) -> Result<Self, Unreadable> {
+        Ok(match it {
+            StoredReport::Completed { outcome } => Report::Completed(outcome.into()),
+            StoredReport::Failed { kind, error, outcome } => {
+                Report::Failed { kind: failure_kind(&kind)?, error, outcome: outcome.into() }
+            }
+        })
+    }
+}
+
+/// The part of a step that is written like this.
+pub(super) fn part(text: &str) -> Result<Part, Unreadable> {
+    Part::parse(text).ok_or_else(|| Unreadable(format!("no part is called `{text}`")))
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct StoredQuestion {
     id: u32,
     kind: StoredQuestionKind,
     reason: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    choices: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     default: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -136,6 +174,7 @@ enum StoredQuestionKind {
     MaxIterations,
     PartialFailure,
     LoopExhausted,
+    Clarification,
 }
 
 impl From<&Question> for StoredQuestion {
@@ -145,11 +184,13 @@ impl From<&Question> for StoredQuestion {
             QuestionKind::MaxIterations => StoredQuestionKind::MaxIterations,
             QuestionKind::PartialFailure => StoredQuestionKind::PartialFailure,
             QuestionKind::LoopExhausted => StoredQuestionKind::LoopExhausted,
+            QuestionKind::Clarification => StoredQuestionKind::Clarification,
         };
         StoredQuestion {
             id: it.id,
             kind,
             reason: it.reason.clone(),
+            choices: it.choices.clone(),
             default: it.default.clone(),
             deadline: it.deadline.map(|at| at.0),
         }
@@ -163,8 +204,16 @@ impl From<StoredQuestion> for Question {
             StoredQuestionKind::MaxIterations => QuestionKind::MaxIterations,
             StoredQuestionKind::PartialFailure => QuestionKind::PartialFailure,
             StoredQuestionKind::LoopExhausted => QuestionKind::LoopExhausted,
+            StoredQuestionKind::Clarification => QuestionKind::Clarification,
         };
-        Question { id: it.id, kind, reason: it.reason, default: it.default, deadline: it.deadline.map(Moment) }
+        Question {
+            id: it.id,
+            kind,
+            reason: it.reason,
+            choices: it.choices,
+            default: it.default,
+            deadline: it.deadline.map(Moment),
+        }
     }
 }
 

@@ -7,10 +7,10 @@ use sluice_core::machine::Moment;
 use sluice_core::name::Role;
 use sluice_core::recipe::{Data, FailureKind, StepId};
 use sluice_core::run::effect::Script;
-use sluice_core::run::state::{ItemState, ItemStatus, Progress, Turn};
+use sluice_core::run::state::{Answer, Asked, ItemState, ItemStatus, Progress, Turn};
 use sluice_core::run::{
     Answerer, Effect, End, Event, Failure, Given, Job, Mode, Outcome, Part, Perform, Plan, Question, QuestionKind,
-    RunState, SkipReason, StepState, StepStatus, TimerKey,
+    Report, RunState, SkipReason, StepState, StepStatus, TimerKey,
 };
 use sluice_dialect::prompts::NoPrompts;
 use sluice_dialect::{Definition, Source, Sources, load};
@@ -36,6 +36,10 @@ forms! {
         Event::Answered { by: Answerer::Person, message: None, .. } => "answered",
         Event::Answered { by: Answerer::Person, message: Some(_), .. } => "answered_with_message",
         Event::Answered { by: Answerer::Deadline, .. } => "answered_by_deadline",
+        Event::Asked { .. } => "asked",
+        Event::Withdrawn { .. } => "withdrawn",
+        Event::Said { report: Report::Completed(_), .. } => "said_completed",
+        Event::Said { report: Report::Failed { .. }, .. } => "said_failed",
         Event::StepStopping { .. } => "step_stopping",
         Event::LoopedBack { .. } => "looped_back",
         Event::Reopened { guidance: None, .. } => "reopened",
@@ -61,6 +65,7 @@ forms! {
         Question { kind: QuestionKind::MaxIterations, .. } => "max_iterations",
         Question { kind: QuestionKind::PartialFailure, .. } => "partial_failure",
         Question { kind: QuestionKind::LoopExhausted, .. } => "loop_exhausted",
+        Question { kind: QuestionKind::Clarification, .. } => "clarification",
     }
     ENDS, end(End) {
         End::Completed { .. } => "completed",
@@ -131,10 +136,25 @@ fn skips() -> Vec<(String, SkipReason)> {
 }
 
 fn questions() -> Vec<(String, Question)> {
-    let kinds =
-        [QuestionKind::Gate, QuestionKind::MaxIterations, QuestionKind::PartialFailure, QuestionKind::LoopExhausted];
+    let kinds = [
+        QuestionKind::Gate,
+        QuestionKind::MaxIterations,
+        QuestionKind::PartialFailure,
+        QuestionKind::LoopExhausted,
+        QuestionKind::Clarification,
+    ];
     let samples = kinds.map(|kind| Question::new(3, kind, "tests fail"));
     named(QUESTIONS, question, samples.to_vec())
+}
+
+/// A question of an agent, with options.
+fn clarification() -> Question {
+    Question { choices: vec!["a".into(), "b".into()], ..Question::new(4, QuestionKind::Clarification, "which?") }
+}
+
+fn reports() -> [Report; 2] {
+    let failed = Report::Failed { kind: FailureKind::Failed, error: "no tools".into(), outcome: outcome() };
+    [Report::Completed(outcome()), failed]
 }
 
 /// A question that does not wait for ever.
@@ -213,6 +233,10 @@ fn plain_events() -> Vec<Event> {
         answer(None, Answerer::Person),
         answer(Some("again"), Answerer::Person),
         answer(None, Answerer::Deadline),
+        Event::Asked { step: STEP, part: Part::Item(1), question: clarification() },
+        Event::Withdrawn { step: STEP, question: 4 },
+        Event::Said { step: STEP, part: Part::Whole, report: reports()[0].clone() },
+        Event::Said { step: STEP, part: Part::Whole, report: reports()[1].clone() },
         Event::StepStopping { step: STEP, failure: Failure::Aborted },
         Event::LoopedBack { from: STEP, to: StepId(1) },
         Event::Reopened { step: STEP, guidance: None },
@@ -335,8 +359,28 @@ fn step(status: StepStatus) -> StepState {
         granted: 6,
         latest: Some(outcome()),
         guidance: vec!["look at b".into()],
+        asks: 0,
+        asked: Vec::new(),
+        said: Vec::new(),
         began: Some(AT),
         ended: Some(AT),
+    }
+}
+
+/// A step whose agents have asked and said something.
+fn speaking() -> StepState {
+    let [completed, failed] = reports();
+    let answer = |by| Some(Answer { option: "a".into(), message: Some("for now".into()), by });
+    let asked = |part, answer| Asked { part, question: clarification(), answer };
+    StepState {
+        asks: 7,
+        asked: vec![
+            asked(Part::Item(0), None),
+            asked(Part::Item(1), answer(Answerer::Person)),
+            asked(Part::Item(1), answer(Answerer::Deadline)),
+        ],
+        said: vec![(Part::Item(0), completed), (Part::Item(1), failed)],
+        ..step(StepStatus::Running(Progress::Single))
     }
 }
 
@@ -378,6 +422,7 @@ fn states() {
         ("step.bare".to_owned(), run(None, StepState::default(), ItemStatus::Waiting)),
     ];
     samples.extend(ends().into_iter().map(|(name, end)| (format!("header.{name}"), ended(Some(end)))));
+    samples.push(("step.speaking".to_owned(), run(None, speaking(), ItemStatus::Waiting)));
     let urgent = StepStatus::Held { question: urgent(), progress: None };
     samples.push(("step.held.urgent".to_owned(), run(None, step(urgent), ItemStatus::Waiting)));
     for (name, status) in named(STATUSES, status, statuses()) {
