@@ -5,6 +5,8 @@
 //! of the input. Effects are instructions that are committed together with the events and performed at least once; each
 //! has a key that is the same whenever the same thing is asked for, so that performing it twice can be recognised.
 
+pub mod environment;
+
 use std::fmt;
 
 /// A moment, in milliseconds since 1970. It comes in with an input; the core never asks for it.

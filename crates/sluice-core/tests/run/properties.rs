@@ -43,7 +43,10 @@ fn input(state: &RunState, steps: u32, it: &Move) -> Input {
         10 => {
             let options = vec!["PASS".into(), "done".into(), "retry".into()];
             let wait = it.pick.is_multiple_of(3).then_some(std::time::Duration::from_secs(1));
-            Input::Ask { by, ask: Ask { text, options, default: (it.word % 2 == 0).then(|| "done".into()), wait } }
+            Input::Ask {
+                by,
+                ask: Ask { text, options, default: it.word.is_multiple_of(2).then(|| "done".into()), wait },
+            }
         }
         0..=3 => Input::Ended { step, attempt, part, report: Report::Completed(outcome) },
         4 => {

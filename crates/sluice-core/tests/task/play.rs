@@ -3,7 +3,7 @@
 //! | line | means |
 //! |---|---|
 //! | `create "SUMMARY" [in STATE] [no-spawn] [full]` | a new task, with files of its own; `full`: no workspace is free |
-//! | `[WHO:] spawn [full]`, `move STATE [full]`, `cancel`, `changes TEXT`, `merge [--force]`, `merged [WHY NOT PUSHED]`, `respawn`, `summary TEXT`, `branch NAME`, `pr URL`, `clear` | WHO asks: `person` (or nobody), `engine`, `stranger`, `worker`, `reviewer`, `s3` |
+//! | `[WHO:] spawn [full]`, `move STATE [full]`, `cancel`, `changes TEXT`, `merge [--force]`, `merged [WHY NOT PUSHED]`, `respawn`, `summary TEXT` (`\0` is a NUL), `long-summary BYTES`, `branch NAME`, `pr URL`, `clear` | WHO asks: `person` (or nobody), `engine`, `stranger`, `worker`, `reviewer`, `s3` |
 //! | `writes ## TITLE: TEXT`, `commits TREE` | TASK.md or the branch changes; the machine hears nothing |
 //! | `ok`, `fail REASON`, `skip REASON`, `settle` | the outcome of the open effect; of all that follow |
 //! | `again`, `unwritten REASON` | the last outcome once more; TASK.md could not be written |
@@ -212,7 +212,8 @@ impl Player {
                 Input::Merged { by, push_failed, evidence }
             }
             "respawn" => Input::Respawn { by },
-            "summary" => Input::Update { by, update: Update::Summary(rest.to_owned()) },
+            "long-summary" => Input::Update { by, update: Update::Summary("x".repeat(rest.parse::<usize>().unwrap())) },
+            "summary" => Input::Update { by, update: Update::Summary(rest.replace("\\0", "\0")) },
             "branch" => Input::Update { by, update: Update::Branch(rest.to_owned()) },
             "pr" => Input::Update { by, update: Update::PullRequest(rest.to_owned()) },
             "clear" => Input::ClearAttention { by },
