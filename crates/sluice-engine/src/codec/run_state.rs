@@ -15,7 +15,10 @@ use super::data::{
     part, to_json,
 };
 use super::run_event::StoredEnd;
-use super::{Unreadable, bytes};
+use super::{Unreadable, bytes, known};
+
+/// The version that is written.
+pub const VERSION: u16 = 1;
 
 /// The row that holds what the run was given.
 pub const GIVEN: RowKey = RowKey(0, 0);
@@ -44,7 +47,7 @@ struct StoredHeader {
 /// The bytes of the header.
 pub fn write_header(state: &RunState, definition: &str) -> Vec<u8> {
     bytes(&StoredHeader {
-        version: 1,
+        version: VERSION,
         definition: definition.to_owned(),
         started: state.started.0,
         questions: state.questions,
@@ -54,6 +57,7 @@ pub fn write_header(state: &RunState, definition: &str) -> Vec<u8> {
 
 /// The digest of the definition that a header names.
 pub fn definition_of(header: &[u8]) -> Result<String, Unreadable> {
+    known("a run", header, VERSION)?;
     Ok(serde_json::from_slice::<StoredHeader>(header)?.definition)
 }
 
@@ -64,6 +68,7 @@ pub fn write_given(given: &Given) -> Vec<u8> {
 
 /// The run that a header and rows say.
 pub fn read(plan: &Plan, header: &[u8], rows: &[(RowKey, Vec<u8>)]) -> Result<RunState, Unreadable> {
+    known("a run", header, VERSION)?;
     let header: StoredHeader = serde_json::from_slice(header)?;
     let mut given: Option<Given> = None;
     let mut steps = vec![StepState::default(); plan.recipe.steps.len()];

@@ -14,7 +14,7 @@ use sluice_core::run::{
 };
 use sluice_dialect::prompts::NoPrompts;
 use sluice_dialect::{Definition, Source, Sources, load};
-use sluice_engine::codec::{run_effect, run_event, run_state};
+use sluice_engine::codec::{run_effect, run_event, run_state, task_effect, task_state};
 
 use super::{compare, forms, json, named};
 
@@ -268,6 +268,11 @@ fn events() {
     for (name, part) in parts() {
         add(format!("part_started.{name}"), Event::PartStarted { step: STEP, part });
     }
+    let exact = ["1.50", "1e400", "123456789012345678901234567890"].map(|number| Data::Number(number.into()));
+    let odd = Data::Table(vec![("$number".into(), Data::Text("7".into()))]);
+    let output = Data::List(exact.into_iter().chain([odd]).collect());
+    let outcome = Outcome { output, ..Outcome::default() };
+    add("step_completed.exact".into(), Event::StepCompleted { step: STEP, outcome, at: AT });
     add("step_completed.bare".into(), Event::StepCompleted { step: STEP, outcome: Outcome::default(), at: AT });
     let write = |it: &Event| json(&run_event::write(it));
     compare("run_event", &samples, write, |form| write(&run_event::read(1, form.to_string().as_bytes()).unwrap()));
@@ -455,4 +460,17 @@ fn states() {
         assert_eq!(run_state::definition_of(&bytes("header")).unwrap(), "d1");
         write(&run_state::read(&plan(), &bytes("header"), &rows).unwrap())
     });
+}
+
+#[test]
+fn what_a_later_program_wrote_is_refused_with_both_versions() {
+    let said = |error: sluice_engine::codec::Unreadable| error.0;
+    let later = br#"{"version":2,"something":"else"}"#;
+    let known = "this program knows up to 1";
+    assert_eq!(said(run_effect::read(later).unwrap_err()), format!("an effect of version 2; {known}"));
+    assert_eq!(said(run_state::definition_of(later).unwrap_err()), format!("a run of version 2; {known}"));
+    assert_eq!(said(run_state::read(&plan(), later, &[]).unwrap_err()), format!("a run of version 2; {known}"));
+    assert_eq!(said(run_event::read(2, b"{}").unwrap_err()), format!("an event of version 2; {known}"));
+    assert_eq!(said(task_state::definition_of(later).unwrap_err()), format!("a task of version 2; {known}"));
+    assert_eq!(said(task_effect::read("write-1", later).unwrap_err()), format!("an effect of version 2; {known}"));
 }
