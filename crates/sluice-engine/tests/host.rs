@@ -82,7 +82,7 @@ fn create_task(host: &Host, pinned: &[u8]) {
     let lifecycle = Pinned.lifecycle(default_lifecycle()).unwrap();
     let about = About { summary: "Fix it".into(), project: "coffee".into(), ..About::default() };
     let room = Room::Reserved(WorkspaceName("coffee-1".into()));
-    let wanted = Create { status: None, about, spawn: true, evidence: Evidence::default(), room };
+    let wanted = Create { status: None, about, by: Asker::Person, spawn: true, evidence: Evidence::default(), room };
     let digest = Digest([1; 32]);
     let (actor, change) =
         TaskActor::create(lifecycle, digest.to_string(), "task-1".into(), &wanted, Moment(0)).unwrap();

@@ -39,7 +39,10 @@ fn exit(exit: Exit) -> String {
 pub(crate) fn event(lifecycle: &Lifecycle, event: &Event) -> Option<String> {
     let name = |state| lifecycle.state_name(state);
     let rest = match event {
-        Event::Created(created) => format!("in {}, {:?}", name(created.status), created.about.summary),
+        Event::Created(created) => {
+            let by = if created.by == Asker::Person { String::new() } else { format!(", by {}", asker(created.by)) };
+            format!("in {}, {:?}{by}", name(created.status), created.about.summary)
+        }
         Event::Updated(Update::Summary(long)) if long.len() > 200 => format!("Summary of {} bytes", long.len()),
         Event::Moved(moved) => format!("{} → {}, by {}", name(moved.from), name(moved.to), asker(moved.by)),
         Event::Respawning { by, .. } => format!("by {}", asker(*by)),
