@@ -5,6 +5,8 @@
 //! of the input. Effects are instructions that are committed together with the events and performed at least once; each
 //! has a key that is the same whenever the same thing is asked for, so that performing it twice can be recognised.
 
+pub mod environment;
+
 use std::fmt;
 
 /// A moment, in milliseconds since 1970. It comes in with an input; the core never asks for it.
@@ -36,7 +38,7 @@ impl<Event, Effect> Decision<Event, Effect> {
 
 macro_rules! refusals {
     ($($(#[doc = $doc:literal])+ $name:ident = $code:literal;)+) => {
-        /// Why an input is refused. The asker can mend it.
+        /// Why an input is refused. The asker can mend it. Each code has a page in `docs/refusals/`.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub enum RefusalCode {
             $($(#[doc = $doc])+ $name,)+
@@ -49,6 +51,16 @@ macro_rules! refusals {
             /// The code as people and programs see it.
             pub fn as_str(self) -> &'static str {
                 match self { $(RefusalCode::$name => $code,)+ }
+            }
+
+            /// One line: what this code says about what was asked.
+            pub fn title(self) -> &'static str {
+                match self { $(RefusalCode::$name => concat!($($doc),+).trim_ascii(),)+ }
+            }
+
+            /// The code that is written like this, in any case.
+            pub fn parse(text: &str) -> Option<RefusalCode> {
+                RefusalCode::ALL.iter().copied().find(|code| code.as_str().eq_ignore_ascii_case(text))
             }
         }
     };
@@ -77,7 +89,7 @@ refusals! {
     LoopExhausted = "loop_exhausted";
     /// A step is still open.
     StepOpen = "step_open";
-    /// The step, question or option is not one that can be answered now.
+    /// What is asked for cannot be done now.
     NotReady = "not_ready";
 }
 

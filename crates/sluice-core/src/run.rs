@@ -6,6 +6,7 @@
 //!
 //! The law of a step is one table, [`law`], drawn in `docs/machines/run.md`.
 
+mod agents;
 mod decide;
 pub mod effect;
 pub mod event;
@@ -22,7 +23,7 @@ mod values;
 
 pub use decide::{begin, decide};
 pub use effect::{Effect, Job, Part, Perform, TimerKey};
-pub use event::{Event, Failure, Outcome, Question, QuestionKind, SkipReason};
-pub use input::{ByHand, Given, Input, Mode, Report};
+pub use event::{Answerer, Event, Failure, Outcome, Question, QuestionKind, SkipReason};
+pub use input::{Ask, Asker, ByHand, Given, Input, Mode, Report, Speaker};
 pub use plan::Plan;
 pub use state::{End, RunState, StepState, StepStatus};

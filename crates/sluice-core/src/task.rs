@@ -50,6 +50,7 @@ type Answered = Result<(), Refusal>;
 
 /// Creates a task. The first event of the decision is the creation; [`TaskState::fold`] makes the state of them.
 pub fn create(lifecycle: &Lifecycle, create: &Create, now: Moment) -> Result<Decision<Event, Effect>, Refusal> {
+    may_create(create.by)?;
     let unclear = create.about.summary.trim().is_empty();
     let status = match &create.status {
         Some(name) => lifecycle.find(name.as_str()),
@@ -64,12 +65,12 @@ pub fn create(lifecycle: &Lifecycle, create: &Create, now: Moment) -> Result<Dec
         );
     };
     let seen = seen::sections(lifecycle, status, &create.evidence.body);
-    let created = Created { status, about: create.about.clone(), at: now, seen };
+    let created = Created { status, about: create.about.clone(), by: create.by, at: now, seen };
     let mut ledger = Ledger::new(lifecycle, TaskState::created(&created), now);
     ledger.record_creation(Event::Created(created));
     if create.spawn {
         // Where nothing can be started, the task is created all the same, and waits.
-        let begun = commands::spawn(&mut ledger, Asker::Person, &create.evidence, &create.room);
+        let begun = commands::spawn(&mut ledger, create.by, &create.evidence, &create.room);
         drop(begun);
     }
     Ok(ledger.finish().0)
@@ -160,6 +161,18 @@ fn carry_out(ledger: &mut Ledger<'_>, input: &Input, watching: bool) -> Answered
         Input::EffectDone { key, outcome } => outcomes::done(ledger, *key, outcome),
     }
     Ok(())
+}
+
+/// Work comes from people, and from the engine where a recipe asks for it. An agent that hands out work for people is
+/// none of our sessions.
+fn may_create(by: Asker) -> Answered {
+    match by {
+        Asker::Person | Asker::Engine => Ok(()),
+        Asker::Session(_) | Asker::Stranger => {
+            let message = "Not allowed: a session may change its own task only, and not create another";
+            Err(Refusal::new(RefusalCode::NotYours, message).hint("write in TASK.md what else should be done"))
+        }
+    }
 }
 
 /// A session may move and describe its own task; the rest is for people and the engine.

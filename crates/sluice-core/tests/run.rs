@@ -3,8 +3,10 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
 mod run {
+    pub(crate) mod agents;
     pub(crate) mod law;
     pub(crate) mod play;
     pub(crate) mod properties;
+    pub(crate) mod questions;
     pub(crate) mod scripts;
 }

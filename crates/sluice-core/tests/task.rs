@@ -113,6 +113,7 @@ plays! {
     a_settling_task_answers,
     a_forged_status_has_no_effect,
     every_other_hook,
+    a_value_that_no_command_can_be_given_fails_its_hook,
     a_move_waits_for_its_turn_but_not_behind_too_many,
 }
 

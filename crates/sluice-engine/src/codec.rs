@@ -15,6 +15,8 @@ pub mod task_state;
 
 use std::fmt;
 
+use serde::Deserialize;
+
 /// What was read is not what was written by any version of this program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unreadable(pub String);
@@ -36,6 +38,20 @@ impl From<serde_json::Error> for Unreadable {
 /// The bytes of a stored form. Writing to memory cannot fail, and none of the forms has a map with odd keys.
 fn bytes(form: &impl serde::Serialize) -> Vec<u8> {
     serde_json::to_vec(form).unwrap_or_default()
+}
+
+/// What every stored form with a version of its own has, whatever else a later one changes.
+#[derive(Deserialize)]
+struct Head {
+    version: u16,
+}
+
+/// Refuses a form of another version than this program's, before it is read as one of this.
+fn known(what: &str, bytes: &[u8], knows: u16) -> Result<(), Unreadable> {
+    match serde_json::from_slice(bytes)? {
+        Head { version } if version == knows => Ok(()),
+        Head { version } => Err(Unreadable(format!("{what} of version {version}; this program knows up to {knows}"))),
+    }
 }
 
 /// The bytes of a digest, from its hexadecimal form.

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use sluice_core::machine::{Decision, Moment, Refusal};
 use sluice_core::recipe::StepId;
-use sluice_core::run::{Effect, Event, Given, Input, Part, Plan, RunState, TimerKey, begin, decide, effect};
+use sluice_core::run::{
+    Asker, Effect, Event, Given, Input, Part, Plan, RunState, Speaker, TimerKey, begin, decide, effect,
+};
 use sluice_store::{Card, Effect as StoredEffect, Event as StoredEvent, Header, RowKey, Stored};
 
 use crate::actor::{Actor, Change, Outcome, Said, Wanted, misdirected};
@@ -14,6 +16,8 @@ use crate::codec::{Unreadable, run_effect, run_event, run_state};
 
 /// The kind of effect that carries out a part of a step.
 const PERFORM: &str = "perform";
+/// Who says what nobody else does.
+const ENGINE: &str = "engine";
 
 /// A run.
 pub struct RunActor {
@@ -38,7 +42,7 @@ impl RunActor {
         let decision = begin(&plan, given.clone(), now);
         let state = RunState::new(&plan, given, now);
         let mut actor = RunActor { plan, definition, group, state, version: 0, created: now.0, open: BTreeSet::new() };
-        let mut change = actor.record(decision, Vec::new(), now);
+        let mut change = actor.record(decision, Vec::new(), ENGINE, now);
         change.rows.insert(0, (run_state::GIVEN, Some(run_state::write_given(&actor.state.given))));
         (actor, change)
     }
@@ -74,15 +78,31 @@ impl RunActor {
         (run_state::write_header(&self.state, &self.definition), rows)
     }
 
-    fn event(&self, kind: &str, data: Vec<u8>, now: Moment) -> StoredEvent {
+    fn event(&self, kind: &str, data: Vec<u8>, by: &str, now: Moment) -> StoredEvent {
         StoredEvent {
             kind: kind.into(),
             version: run_event::VERSION,
             time: now.0,
-            actor: "engine".into(),
+            actor: by.into(),
             correlation: self.state.given.id.clone(),
             caused_by: None,
             data,
+        }
+    }
+
+    /// Who says this, for the log.
+    fn speaker(&self, input: &Input) -> String {
+        let agent = |by: &Speaker| format!("step {}", self.plan.recipe.step(by.step).name);
+        match input {
+            Input::By { asker: Asker::Agent(by), .. } | Input::Ask { by, .. } | Input::Said { by, .. } => agent(by),
+            Input::By { asker: Asker::Person, .. }
+            | Input::Answer { .. }
+            | Input::Retry { .. }
+            | Input::Cancel { .. }
+            | Input::ByHand { .. }
+            | Input::Close { .. } => "person".into(),
+            Input::By { asker: Asker::Stranger, .. } => "stranger".into(),
+            Input::Ended { .. } | Input::Lost { .. } | Input::Timer(_) => ENGINE.into(),
         }
     }
 
@@ -100,12 +120,12 @@ impl RunActor {
     }
 
     /// Applies a decision and says what of it is to be stored.
-    fn record(&mut self, decision: Decision<Event, Effect>, mut settled: Vec<String>, now: Moment) -> Change {
+    fn record(&mut self, decision: Decision<Event, Effect>, mut settled: Vec<String>, by: &str, now: Moment) -> Change {
         let mut touched = BTreeSet::new();
         let mut events = Vec::with_capacity(decision.events.len());
         for event in &decision.events {
             self.apply(event, &mut touched);
-            events.push(self.event(run_event::kind(event), run_event::write(event), now));
+            events.push(self.event(run_event::kind(event), run_event::write(event), by, now));
         }
         if self.state.end.is_some() {
             // Whatever was under way is not waited for any more; to end it is an effect of its own.
@@ -190,7 +210,7 @@ impl RunActor {
         let note = Note::Settled { effect: effect.to_owned(), error: error.map(str::to_owned) };
         self.version += 1;
         Some(Change {
-            events: vec![self.event(note.kind(), outbox::write(&note), now)],
+            events: vec![self.event(note.kind(), outbox::write(&note), ENGINE, now)],
             header: self.describe(now),
             rows: Vec::new(),
             effects: Vec::new(),
@@ -213,7 +233,9 @@ impl RunActor {
     /// A performance has ended, in time or too late; either way it is settled.
     fn ended(&mut self, effect: &str, input: &Input, now: Moment) -> Option<Change> {
         match decide(&self.plan, &self.state, input, now) {
-            Ok(decision) if !decision.events.is_empty() => Some(self.record(decision, vec![effect.to_owned()], now)),
+            Ok(decision) if !decision.events.is_empty() => {
+                Some(self.record(decision, vec![effect.to_owned()], ENGINE, now))
+            }
             Ok(_) | Err(_) => self.settle(effect, None, now),
         }
     }
@@ -246,7 +268,7 @@ impl Actor for RunActor {
         if decision.events.is_empty() {
             return Ok(None);
         }
-        let mut change = self.record(decision, Vec::new(), now);
+        let mut change = self.record(decision, Vec::new(), &self.speaker(&input), now);
         if let Some(key) = due.filter(|key| !change.timers.iter().any(|(other, _)| other == key)) {
             change.timers.push((key, None));
         }

@@ -41,7 +41,7 @@ impl TaskActor {
         let state = TaskState::fold(&lifecycle, &decision.events).expect("a creation begins with the task");
         let kept = Kept { id, definition, state, open: Vec::new() };
         let mut actor = TaskActor { lifecycle, kept, created: now.0 };
-        let change = actor.change(decision, None, Asker::Person, now);
+        let change = actor.change(decision, None, wanted.by, now);
         Ok((actor, change))
     }
 

@@ -106,8 +106,8 @@ pub(crate) enum Workflow {
         /// The definition
         name: String,
     },
-    /// Tell what a problem code means, why it matters, and the way out
-    #[command(after_help = "Example:\n  sluice workflow explain S0107")]
+    /// Tell what the code of a problem or a refusal means, why it matters, and the way out
+    #[command(after_help = "Examples:\n  sluice workflow explain S0107\n  sluice workflow explain no_transition")]
     Explain {
         /// The code
         code: String,

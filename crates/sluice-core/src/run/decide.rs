@@ -1,5 +1,6 @@
 //! The decisions of a run: what an input leads to, and what can go on because of it.
 
+use super::agents::may_say;
 use super::effect::{Effect, Part, TimerKey};
 use super::event::{Event, Failure, Outcome, QuestionKind, SkipReason};
 use super::input::{Given, Input, Mode, Report};
@@ -32,6 +33,12 @@ pub fn begin(plan: &Plan, given: Given, now: Moment) -> Decision<Event, Effect> 
 pub fn decide(plan: &Plan, state: &RunState, input: &Input, now: Moment) -> Decided {
     let mut sketch = Sketch::new(plan, state, now);
     match input {
+        Input::By { asker, input } => {
+            may_say(asker, input)?;
+            return decide(plan, state, input, now);
+        }
+        Input::Ask { by, ask } => sketch.ask(by, ask)?,
+        Input::Said { by, report } => sketch.said(by, report)?,
         Input::Ended { step, attempt, part, report } => sketch.ended(*step, *attempt, *part, report)?,
         Input::Lost { step, attempt, part } => {
             let error = "its worker went away".to_owned();
@@ -164,6 +171,17 @@ impl Sketch<'_> {
         if state.attempts != attempt || !parts(self, id, &progress).contains(&part) {
             return Err(over());
         }
+        let report = &self.settled(id, part, report);
+        let withdrawn = self.withdraw(id, Some(part));
+        self.part_over(id, part, report, stopping);
+        if withdrawn && self.step(id).attempts == attempt {
+            self.time_goes_on(id);
+        }
+        Ok(())
+    }
+
+    fn part_over(&mut self, id: StepId, part: Part, report: &Report, stopping: Option<Failure>) {
+        let losses = self.step(id).losses;
         match (report, part) {
             (Report::Completed(outcome), Part::Whole) => self.completes(id, outcome.clone()),
             (Report::Completed(outcome), Part::Turn(_)) => {
@@ -175,7 +193,7 @@ impl Sketch<'_> {
                 self.happens(Event::PartEnded { step: id, part, result: Ok(outcome.clone()) });
                 self.unless_stopping(id, stopping);
             }
-            (Report::Failed { kind: FailureKind::Crashed, .. }, Part::Item(_)) if state.losses < MOST_LOSSES => {
+            (Report::Failed { kind: FailureKind::Crashed, .. }, Part::Item(_)) if losses < MOST_LOSSES => {
                 self.happens(Event::PartLost { step: id, part });
                 self.unless_stopping(id, stopping);
             }
@@ -188,7 +206,6 @@ impl Sketch<'_> {
                 self.attempt_failed(id, failure, outcome.clone());
             }
         }
-        Ok(())
     }
 
     /// Goes on with an attempt of several parts, unless it is being ended and this was the last of them.
@@ -294,23 +311,18 @@ impl Sketch<'_> {
         match key {
             TimerKey::Timeout(id, attempt) => {
                 let state = self.step(id);
-                let StepStatus::Running(progress) = &state.status else { return };
-                if state.attempts != attempt {
-                    return;
+                // While a person is asked the time of the step stands still.
+                if state.attempts == attempt && state.is_busy() {
+                    let error = "it took longer than its `timeout`".to_owned();
+                    self.stops(id, Failure::Attempt { kind: FailureKind::Timeout, error });
                 }
-                let stops = parts(self, id, progress);
-                let error = "it took longer than its `timeout`".to_owned();
-                self.happens(Event::StepStopping {
-                    step: id,
-                    failure: Failure::Attempt { kind: FailureKind::Timeout, error },
-                });
-                stops.into_iter().for_each(|part| self.wants(Effect::Stop { step: id, attempt, part }));
             }
             TimerKey::Backoff(id, attempt) => {
                 if self.kind(id) == Status::Retrying && self.step(id).attempts == attempt {
                     self.start(id);
                 }
             }
+            TimerKey::Question(question) => self.unanswered(question),
             TimerKey::Run => {
                 self.stop_everything();
                 let error = "the run took longer than its `timeout`".to_owned();
@@ -319,7 +331,20 @@ impl Sketch<'_> {
         }
     }
 
+    /// Ends an attempt with all of its parts, and waits until they have ended.
+    pub(super) fn stops(&mut self, id: StepId, failure: Failure) {
+        let state = self.step(id);
+        let StepStatus::Running(progress) = &state.status else { return };
+        let (attempt, stops) = (state.attempts, parts(self, id, progress));
+        self.happens(Event::StepStopping { step: id, failure });
+        stops.into_iter().for_each(|part| self.wants(Effect::Stop { step: id, attempt, part }));
+    }
+
+    /// The run ends: nobody waits for what is under way, nor for what it has asked.
     pub(super) fn stop_everything(&mut self) {
+        for step in self.asking() {
+            self.withdraw(step, None);
+        }
         for (step, attempt, part) in self.base.under_way() {
             self.wants(Effect::Stop { step, attempt, part });
         }

@@ -125,6 +125,8 @@ pub enum TimerKey {
     Backoff(StepId, u32),
     /// The run has taken too long.
     Run,
+    /// A question has not been answered in time.
+    Question(u32),
 }
 
 /// The key of a performance: the same whenever the same is asked for.
@@ -167,6 +169,7 @@ impl fmt::Display for TimerKey {
             TimerKey::Timeout(step, attempt) => write!(f, "timeout.{}.{attempt}", step.0),
             TimerKey::Backoff(step, attempt) => write!(f, "backoff.{}.{attempt}", step.0),
             TimerKey::Run => f.write_str("run"),
+            TimerKey::Question(id) => write!(f, "question.{id}"),
         }
     }
 }
@@ -176,6 +179,9 @@ impl TimerKey {
     pub fn parse(text: &str) -> Option<TimerKey> {
         if text == "run" {
             return Some(TimerKey::Run);
+        }
+        if let Some(id) = text.strip_prefix("question.") {
+            return id.parse().ok().map(TimerKey::Question);
         }
         let mut parts = text.split('.');
         let (word, step, attempt) = (parts.next()?, parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);

@@ -1,7 +1,7 @@
 //! What happens to a run.
 
 use super::effect::Part;
-use super::input::Given;
+use super::input::{Given, Report};
 use crate::machine::Moment;
 use crate::recipe::{Data, FailureKind, StepId};
 
@@ -94,16 +94,45 @@ pub enum Event {
         /// What they are asked.
         question: Question,
     },
-    /// A person has answered.
+    /// A question has been answered.
     Answered {
         /// About this step.
         step: StepId,
-        /// This.
+        /// Which.
+        question: u32,
+        /// With this option,
         option: String,
-        /// And said.
+        /// and these words.
         message: Option<String>,
+        /// By whom.
+        by: Answerer,
     },
-    /// An attempt has taken too long and is being ended.
+    /// An agent asks a person, and goes on.
+    Asked {
+        /// The agent of this step.
+        step: StepId,
+        /// Of this part of it.
+        part: Part,
+        /// What.
+        question: Question,
+    },
+    /// Nobody waits for the answer to an agent's question any more.
+    Withdrawn {
+        /// Of this step.
+        step: StepId,
+        /// Which.
+        question: u32,
+    },
+    /// An agent says how its work went. The attempt ends when its process does.
+    Said {
+        /// Of this step.
+        step: StepId,
+        /// Of this part of it.
+        part: Part,
+        /// How.
+        report: Report,
+    },
+    /// An attempt has taken too long, or cannot go on, and is being ended.
     StepStopping {
         /// At this step.
         step: StepId,
@@ -148,6 +177,9 @@ impl Event {
             | Event::StepSkipped { step, .. }
             | Event::StepHeld { step, .. }
             | Event::Answered { step, .. }
+            | Event::Asked { step, .. }
+            | Event::Withdrawn { step, .. }
+            | Event::Said { step, .. }
             | Event::StepStopping { step, .. }
             | Event::Reopened { step, .. } => Some(*step),
             Event::Started { .. } | Event::LoopedBack { .. } | Event::Ended { .. } => None,
@@ -201,6 +233,15 @@ pub enum SkipReason {
     Person,
 }
 
+/// Who answers a question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answerer {
+    /// A person.
+    Person,
+    /// Nobody did in time, so the default is the answer.
+    Deadline,
+}
+
 /// What a person is asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Question {
@@ -210,6 +251,37 @@ pub struct Question {
     pub kind: QuestionKind,
     /// Why it is asked.
     pub reason: String,
+    /// What can be answered, where the kind does not say it; none: any words.
+    pub choices: Vec<String>,
+    /// What is answered when nobody has answered in time.
+    pub default: Option<String>,
+    /// When that is.
+    pub deadline: Option<Moment>,
+}
+
+impl Question {
+    /// A question that waits as long as it takes.
+    pub fn new(id: u32, kind: QuestionKind, reason: impl Into<String>) -> Self {
+        Question { id, kind, reason: reason.into(), choices: Vec::new(), default: None, deadline: None }
+    }
+
+    /// What can be answered, the safest first; none: any words.
+    pub fn options(&self) -> Vec<&str> {
+        self.kind.options().iter().copied().chain(self.choices.iter().map(String::as_str)).collect()
+    }
+
+    /// Whether this can be answered. To an agent's question a person may also say something else, in words.
+    pub(super) fn takes(&self, option: &str, message: Option<&String>) -> bool {
+        let words = option.is_empty() && message.is_some_and(|message| !message.trim().is_empty());
+        match self.kind {
+            QuestionKind::Clarification if self.choices.is_empty() => !option.trim().is_empty() || words,
+            QuestionKind::Clarification => self.choices.iter().any(|choice| choice == option) || words,
+            QuestionKind::Gate
+            | QuestionKind::MaxIterations
+            | QuestionKind::PartialFailure
+            | QuestionKind::LoopExhausted => self.kind.options().contains(&option),
+        }
+    }
 }
 
 /// What a question is about, which decides what can be answered.
@@ -223,14 +295,28 @@ pub enum QuestionKind {
     PartialFailure,
     /// A loop back has used up its turns.
     LoopExhausted,
+    /// An agent wants to know something.
+    Clarification,
 }
 
 impl QuestionKind {
-    /// What can be answered, the safest first.
+    /// The word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            QuestionKind::Gate => "gate",
+            QuestionKind::MaxIterations => "max_iterations",
+            QuestionKind::PartialFailure => "partial_failure",
+            QuestionKind::LoopExhausted => "loop_exhausted",
+            QuestionKind::Clarification => "clarification",
+        }
+    }
+
+    /// What can be answered to every question of this kind, the safest first.
     pub fn options(self) -> &'static [&'static str] {
         match self {
             QuestionKind::Gate | QuestionKind::LoopExhausted => &["retry", "skip", "abort"],
             QuestionKind::MaxIterations | QuestionKind::PartialFailure => &["retry", "continue", "skip", "abort"],
+            QuestionKind::Clarification => &[],
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The end of a run, and what is done because of it.
 
-use super::effect::{Effect, Script, TimerKey};
+use super::effect::{Effect, TimerKey};
 use super::event::{Event, Failure};
 use super::record::Book;
 use super::sketch::Sketch;
@@ -49,13 +49,11 @@ impl Sketch<'_> {
     fn run_hook(&self, hook: &RunHook) -> Effect {
         // Hooks read values as the last step would.
         let reader = StepId(u32::try_from(self.plan.recipe.steps.len().saturating_sub(1)).unwrap_or(0));
-        let missing = |name: String| Effect::Notify(format!("a hook of the run needs `{name}`, which nothing gave"));
+        let undone =
+            |failure: Failure| Effect::Notify(format!("a hook of the run was not done: {}", failure.describe(self)));
         match hook {
-            RunHook::Notify(text) => self.fill(text, reader, &Locals::default()).map_or_else(missing, Effect::Notify),
-            RunHook::RunCommand(command) => match self.environment(command, reader) {
-                Ok(environment) => Effect::RunCommand(Script { script: command.script.clone(), environment }),
-                Err(name) => missing(name),
-            },
+            RunHook::Notify(text) => self.fill(text, reader, &Locals::default()).map_or_else(undone, Effect::Notify),
+            RunHook::RunCommand(command) => self.script(command, reader).map_or_else(undone, Effect::RunCommand),
             RunHook::Start(recipe) => Effect::Start { recipe: recipe.clone() },
         }
     }

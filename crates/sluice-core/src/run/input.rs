@@ -1,5 +1,7 @@
 //! What can be said to a run.
 
+use std::time::Duration;
+
 use super::effect::{Part, TimerKey};
 use super::event::Outcome;
 use crate::recipe::{Data, FailureKind, StepId};
@@ -30,9 +32,65 @@ pub struct Given {
     pub work_order: String,
 }
 
+/// Who says something to a run. The host finds that out; what each may say is decided here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asker {
+    /// A person, or a program that a person trusts.
+    Person,
+    /// The agent of a step of this run.
+    Agent(Speaker),
+    /// A session of another run, or of a task.
+    Stranger,
+}
+
+/// An agent that speaks for itself: the attempt it works on, and the part of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Speaker {
+    /// Of this step.
+    pub step: StepId,
+    /// Which attempt.
+    pub attempt: u32,
+    /// Which part of it.
+    pub part: Part,
+}
+
+/// What an agent wants to know from a person.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ask {
+    /// What.
+    pub text: String,
+    /// What can be answered; none: any words.
+    pub options: Vec<String>,
+    /// What the answer is if nobody answers in time.
+    pub default: Option<String>,
+    /// How long it waits; `None`: as long as it takes.
+    pub wait: Option<Duration>,
+}
+
 /// What can be said to a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Input {
+    /// Somebody says this, and is asked whether they may.
+    By {
+        /// Who.
+        asker: Asker,
+        /// What.
+        input: Box<Input>,
+    },
+    /// An agent asks a person something about its work.
+    Ask {
+        /// Which agent.
+        by: Speaker,
+        /// What.
+        ask: Ask,
+    },
+    /// An agent says how its work went, before its process ends.
+    Said {
+        /// Which agent.
+        by: Speaker,
+        /// How.
+        report: Report,
+    },
     /// An attempt, or a part of it, has ended.
     Ended {
         /// Of this step.

@@ -11,7 +11,7 @@ pub enum Status {
     Ready,
     /// An attempt is under way.
     Running,
-    /// An attempt is being ended because it took too long.
+    /// An attempt is being ended because it took too long, or cannot go on.
     Stopping,
     /// The next attempt is not due yet.
     Retrying,
@@ -87,9 +87,15 @@ pub enum Happening {
     Skipped,
     /// A person is asked.
     Held,
-    /// A person has answered.
+    /// A question about it is answered.
     Answered,
-    /// It takes too long.
+    /// Its agent asks a person, and goes on.
+    Asked,
+    /// Nobody waits for an answer to its agent any more.
+    Withdrawn,
+    /// Its agent says how its work went.
+    Said,
+    /// It takes too long, or cannot go on.
     Stopping,
     /// It lies in a loop that goes round.
     Looped,
@@ -101,7 +107,7 @@ pub enum Happening {
 
 impl Happening {
     /// All of them.
-    pub const ALL: [Happening; 13] = [
+    pub const ALL: [Happening; 16] = [
         Happening::Ready,
         Happening::Started,
         Happening::Part,
@@ -111,6 +117,9 @@ impl Happening {
         Happening::Skipped,
         Happening::Held,
         Happening::Answered,
+        Happening::Asked,
+        Happening::Withdrawn,
+        Happening::Said,
         Happening::Stopping,
         Happening::Looped,
         Happening::Reopened,
@@ -133,6 +142,8 @@ pub fn next(status: Status, happening: Happening) -> Option<Status> {
         (S::Waiting | S::Ready | S::Held, H::Skipped) => S::Skipped,
         (S::Waiting | S::Running | S::Stopping, H::Held) => S::Held,
         (S::Held, H::Answered) => S::Held,
+        (S::Running, H::Asked | H::Answered | H::Withdrawn | H::Said) => S::Running,
+        (S::Stopping, H::Answered | H::Withdrawn | H::Said) => S::Stopping,
         (S::Running, H::Stopping) => S::Stopping,
         (S::Completed | S::Skipped | S::Failed, H::Looped) => S::Waiting,
         (S::Failed, H::Reopened) => S::Waiting,

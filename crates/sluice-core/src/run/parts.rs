@@ -1,13 +1,12 @@
 //! Carrying out a step: what is begun, and what follows when a part of it has ended.
 
-use super::effect::{Effect, Job, Part, Perform, Script, TimerKey};
+use super::effect::{Effect, Job, Part, Perform, TimerKey};
 use super::event::{Event, Failure, Outcome, Question, QuestionKind};
 use super::record::{Book, asks};
 use super::sketch::Sketch;
 use super::state::{ItemStatus, Progress, StepStatus};
 use super::values::{Locals, history};
 use crate::recipe::{Data, Items, StepId, Work};
-use crate::text::Command;
 
 /// The most items of one fan-out.
 const MOST_ITEMS: usize = 10_000;
@@ -69,7 +68,7 @@ impl Sketch<'_> {
         };
         match asked {
             Ok((part, job)) => self.perform(id, part, job),
-            Err(missing) => self.fails(id, Failure::Undefined(missing)),
+            Err(failure) => self.fails(id, failure),
         }
     }
 
@@ -88,7 +87,7 @@ impl Sketch<'_> {
         })));
     }
 
-    fn whole(&self, id: StepId) -> Result<(Part, Job), String> {
+    fn whole(&self, id: StepId) -> Result<(Part, Job), Failure> {
         let none = Locals::default();
         let fill = |text| self.fill(text, id, &none);
         let job = match &self.plan.recipe.step(id).work {
@@ -108,11 +107,7 @@ impl Sketch<'_> {
         Ok((Part::Whole, job))
     }
 
-    fn script(&self, command: &Command, id: StepId) -> Result<Script, String> {
-        Ok(Script { script: command.script.clone(), environment: self.environment(command, id)? })
-    }
-
-    fn turn(&self, id: StepId, turn: u32, judged: bool, said: &[super::state::Turn]) -> Result<(Part, Job), String> {
+    fn turn(&self, id: StepId, turn: u32, judged: bool, said: &[super::state::Turn]) -> Result<(Part, Job), Failure> {
         let Work::AgentLoop { prompt, arbiter, .. } = &self.plan.recipe.step(id).work else {
             return self.whole(id);
         };
@@ -146,7 +141,9 @@ impl Sketch<'_> {
                         self.perform(id, Part::Item(item), Job::Agent { prompt });
                         running += 1;
                     }
-                    Err(missing) => return self.fails(id, Failure::Undefined(missing)),
+                    // The items that are under way end first: a step that has ended has nothing at work any more.
+                    Err(failure) if running > 0 => return self.stops(id, failure),
+                    Err(failure) => return self.fails(id, failure),
                 }
             }
             item += 1;
@@ -182,7 +179,7 @@ impl Sketch<'_> {
 
     /// Asks a person about a step.
     pub(super) fn holds_up(&mut self, id: StepId, kind: QuestionKind, reason: String) {
-        let question = Question { id: self.next_question(), kind, reason };
+        let question = Question::new(self.next_question(), kind, reason);
         let name = self.plan.recipe.step(id).name.clone();
         self.clear_timeout(id);
         self.wants(Effect::Notify(format!("`{name}` needs a person: {}", question.reason)));

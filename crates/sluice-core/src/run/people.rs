@@ -1,7 +1,7 @@
 //! What people say to a run: answers, another try, the end; and steps that they do themselves.
 
 use super::decide::not_ready;
-use super::event::{Event, Failure, Outcome, SkipReason};
+use super::event::{Answerer, Event, Failure, Outcome, Question, SkipReason};
 use super::input::ByHand;
 use super::law::Status;
 use super::record::Book;
@@ -13,19 +13,40 @@ use crate::recipe::{FailureKind, StepId};
 impl Sketch<'_> {
     pub(super) fn answer(&mut self, question: u32, option: &str, message: Option<String>) -> Result<(), Refusal> {
         self.still_going()?;
-        let held = (0u32..).map(StepId).zip(&self.base.steps).find_map(|(id, step)| match &step.status {
-            StepStatus::Held { question: asked, progress } if asked.id == question => {
-                Some((id, asked.kind, progress.clone()))
-            }
-            _ => None,
-        });
-        let (id, kind, progress) = held.ok_or_else(|| not_ready(format!("question {question} is not open")))?;
-        let options = kind.options();
-        if !options.contains(&option) {
-            let message = format!("`{option}` is not an answer to question {question}");
-            return Err(not_ready(message).hint(format!("choose from {}", options.join(", "))));
+        let open = || not_ready(format!("question {question} is not open"));
+        let (id, asked) = self.open_question(question).ok_or_else(open)?;
+        if !asked.takes(option, message.as_ref()) {
+            let options = asked.options();
+            let hint = match options.is_empty() {
+                true => "say something".to_owned(),
+                false => format!("choose from {}", options.join(", ")),
+            };
+            return Err(not_ready(format!("`{option}` is not an answer to question {question}")).hint(hint));
         }
-        self.happens(Event::Answered { step: id, option: option.to_owned(), message });
+        self.answered(id, question, option, message, Answerer::Person);
+        Ok(())
+    }
+
+    fn open_question(&self, id: u32) -> Option<(StepId, &Question)> {
+        self.base.questions().find(|(_, question)| question.id == id)
+    }
+
+    /// Nobody has answered in time: the default is the answer. Without one an agent goes on without an answer, and for
+    /// a step that is held a person is still waited for.
+    pub(super) fn unanswered(&mut self, question: u32) {
+        let Some((id, asked)) = self.open_question(question) else { return };
+        match (asked.default.clone(), self.kind(id)) {
+            (Some(default), _) => self.answered(id, question, &default, None, Answerer::Deadline),
+            (None, Status::Held) => {}
+            (None, _) => self.give_up(id, question),
+        }
+    }
+
+    fn answered(&mut self, id: StepId, question: u32, option: &str, message: Option<String>, by: Answerer) {
+        let StepStatus::Held { progress, .. } = self.step(id).status.clone() else {
+            return self.tell(id, question, option, message, by);
+        };
+        self.happens(Event::Answered { step: id, question, option: option.to_owned(), message, by });
         match option {
             "retry" => self.start(id),
             "skip" => {
@@ -38,7 +59,6 @@ impl Sketch<'_> {
             }
             _ => self.fails(id, Failure::Aborted),
         }
-        Ok(())
     }
 
     /// What a step that goes on as it is has given.

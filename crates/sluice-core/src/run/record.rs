@@ -4,7 +4,9 @@ use super::effect::Part;
 use super::event::{Event, Failure, Outcome, Question, QuestionKind};
 use super::law::{self, Happening, Status};
 use super::plan::Plan;
-use super::state::{End, ItemState, ItemStatus, Progress, RunState, StepState, StepStatus, Turn, takes_place};
+use super::state::{
+    Answer, Asked, End, ItemState, ItemStatus, Progress, RunState, StepState, StepStatus, Turn, takes_place,
+};
 use crate::machine::Moment;
 use crate::recipe::{FailureKind, OnLimit, StepId, Work};
 
@@ -19,6 +21,8 @@ pub(super) trait Book {
     fn set_parked(&mut self, id: StepId, parked: bool);
     fn running_mut(&mut self) -> &mut u32;
     fn open_mut(&mut self) -> &mut u32;
+    fn busy_mut(&mut self) -> &mut u32;
+    fn set_asking(&mut self, id: StepId, asking: bool);
     fn questions_mut(&mut self) -> &mut u32;
     fn set_end(&mut self, end: Option<End>);
 }
@@ -38,6 +42,7 @@ pub(super) fn record<B: Book>(book: &mut B, plan: &Plan, event: &Event) {
             let progress = beginning(book, plan, *step, items.as_ref().map(Vec::len));
             change(book, plan, *step, Happening::Started, StepStatus::Running(progress));
             let state = book.step_mut(*step);
+            state.said.clear();
             state.attempts = *attempt;
             state.began = Some(*at);
         }
@@ -70,13 +75,25 @@ pub(super) fn record<B: Book>(book: &mut B, plan: &Plan, event: &Event) {
             book.step_mut(*step).ended = Some(*at);
         }
         Event::StepHeld { step, question } => held(book, plan, *step, question),
-        Event::Answered { step, option, message } => {
-            let again = option == "retry";
-            let exhausted = matches!(&book.step(*step).status, StepStatus::Held { question, .. } if question.kind == QuestionKind::LoopExhausted);
-            let state = book.step_mut(*step);
-            state.granted += u32::from(again && exhausted);
-            state.guidance.extend(message.clone().filter(|_| again));
+        Event::Answered { step, question, option, message, by } => {
+            let answer = Answer { option: option.clone(), message: message.clone(), by: *by };
+            answered(book, *step, *question, answer);
         }
+        Event::Asked { step, part, question } => {
+            let asked = Asked { part: *part, question: question.clone(), answer: None };
+            note(book, *step, Happening::Asked, |state| {
+                state.asks += 1;
+                state.asked.push(asked);
+            });
+            *book.questions_mut() = question.id;
+        }
+        Event::Withdrawn { step, question } => {
+            note(book, *step, Happening::Withdrawn, |state| state.asked.retain(|it| it.question.id != *question));
+        }
+        Event::Said { step, part, report } => note(book, *step, Happening::Said, |state| {
+            state.said.retain(|(of, _)| of != part);
+            state.said.push((*part, report.clone()));
+        }),
         Event::StepStopping { step, failure } => {
             if let StepStatus::Running(progress) = book.step(*step).status.clone() {
                 let stopping = StepStatus::Stopping(progress, failure.clone());
@@ -86,6 +103,35 @@ pub(super) fn record<B: Book>(book: &mut B, plan: &Plan, event: &Event) {
         Event::LoopedBack { from, .. } => looped_back(book, plan, *from),
         Event::Reopened { step, guidance } => reopened(book, plan, *step, guidance.clone()),
         Event::Ended { end, at } => ended(book, plan, end, *at),
+    }
+}
+
+/// An agent's question has its answer, which is kept; or the question that a step is held for has.
+fn answered<B: Book>(book: &mut B, step: StepId, question: u32, answer: Answer) {
+    let held_for = match &book.step(step).status {
+        StepStatus::Held { question, .. } => Some(question.kind),
+        _ => None,
+    };
+    note(book, step, Happening::Answered, |state| match held_for {
+        Some(kind) => {
+            let again = answer.option == "retry";
+            state.granted += u32::from(again && kind == QuestionKind::LoopExhausted);
+            state.guidance.extend(answer.message.filter(|_| again));
+        }
+        None => {
+            let asked = state.asked.iter_mut().find(|it| it.question.id == question);
+            asked.into_iter().for_each(|it| it.answer = Some(answer.clone()));
+        }
+    });
+}
+
+/// Records what leaves a step in its status, if the law allows it.
+fn note<B: Book>(book: &mut B, id: StepId, happening: Happening, change: impl FnOnce(&mut StepState)) {
+    let status = book.step(id).status.kind();
+    let allowed = law::next(status, happening) == Some(status);
+    debug_assert!(allowed, "step {} was {status:?} when {happening:?}", id.0);
+    if allowed {
+        keep(book, id, change);
     }
 }
 
@@ -108,7 +154,12 @@ fn change<B: Book>(book: &mut B, plan: &Plan, id: StepId, happening: Happening, 
         return;
     }
     let after = status.kind();
-    book.step_mut(id).status = status;
+    keep(book, id, |state| {
+        state.status = status;
+        if !matches!(after, Status::Running | Status::Stopping) {
+            state.said.clear();
+        }
+    });
     let place = takes_place(plan.recipe.step(id));
     let runs = |kind: Status| place && matches!(kind, Status::Running | Status::Stopping);
     match (runs(before), runs(after)) {
@@ -134,6 +185,22 @@ fn change<B: Book>(book: &mut B, plan: &Plan, id: StepId, happening: Happening, 
     for next in follows.into_iter().flatten() {
         let parked = book.step(*next).status.kind() == Status::Waiting && *book.open_needs_mut(*next) == 0;
         book.set_parked(*next, parked);
+    }
+}
+
+/// Changes a step and keeps what is at hand about questions in step with it.
+fn keep<B: Book>(book: &mut B, id: StepId, change: impl FnOnce(&mut StepState)) {
+    let was_busy = book.step(id).is_busy();
+    let was_asking = book.step(id).is_asking();
+    change(book.step_mut(id));
+    let (busy, asking) = (book.step(id).is_busy(), book.step(id).is_asking());
+    match (was_busy, busy) {
+        (false, true) => *book.busy_mut() += 1,
+        (true, false) => *book.busy_mut() -= 1,
+        (true, true) | (false, false) => {}
+    }
+    if was_asking != asking {
+        book.set_asking(id, asking);
     }
 }
 
@@ -206,7 +273,9 @@ fn part_lost<B: Book>(book: &mut B, step: StepId, part: Part) {
         && let Some(state) = book.item(step, item).cloned()
     {
         book.set_item(step, item, ItemState { status: ItemStatus::Waiting, ..state });
-        book.step_mut(step).losses += 1;
+        let state = book.step_mut(step);
+        state.said.retain(|(of, _)| *of != part);
+        state.losses += 1;
         if let Some(Progress::Items { next, running, .. }) = progress_mut(book.step_mut(step)) {
             *next = (*next).min(item);
             *running = running.saturating_sub(1);
@@ -224,7 +293,9 @@ fn part_ended<B: Book>(book: &mut B, step: StepId, part: Part, result: &Result<O
         };
         book.set_item(step, item, ItemState { status, ..state });
     }
-    let Some(progress) = progress_mut(book.step_mut(step)) else { return };
+    let state = book.step_mut(step);
+    state.said.retain(|(of, _)| *of != part);
+    let Some(progress) = progress_mut(state) else { return };
     match (progress, part, result) {
         (Progress::Items { running, failed, .. }, Part::Item(_), result) => {
             *running = running.saturating_sub(1);
@@ -253,6 +324,7 @@ fn looped_back<B: Book>(book: &mut B, plan: &Plan, from: StepId) {
         }
         let state = book.step_mut(*step);
         state.round += 1;
+        state.asks = 0;
         state.failures = 0;
         state.losses = 0;
     }
@@ -341,6 +413,17 @@ impl Book for RunState {
 
     fn open_mut(&mut self) -> &mut u32 {
         &mut self.at_hand.open
+    }
+
+    fn busy_mut(&mut self) -> &mut u32 {
+        &mut self.at_hand.busy
+    }
+
+    fn set_asking(&mut self, id: StepId, asking: bool) {
+        match asking {
+            true => drop(self.at_hand.asking.insert(id)),
+            false => drop(self.at_hand.asking.remove(&id)),
+        }
     }
 
     fn questions_mut(&mut self) -> &mut u32 {

@@ -2,9 +2,9 @@
 //!
 //! Copying the state for each decision would make a step cost more the more steps a run has.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::effect::Effect;
+use super::effect::{Effect, TimerKey};
 use super::event::Event;
 use super::law::Status;
 use super::plan::Plan;
@@ -25,7 +25,9 @@ pub(super) struct Sketch<'a> {
     open_needs: BTreeMap<StepId, u32>,
     ready: BTreeMap<StepId, bool>,
     parked: BTreeMap<StepId, bool>,
+    asking: BTreeMap<StepId, bool>,
     running: u32,
+    busy: u32,
     open: u32,
     questions: u32,
     end: Option<End>,
@@ -44,18 +46,36 @@ impl<'a> Sketch<'a> {
             open_needs: BTreeMap::new(),
             ready: BTreeMap::new(),
             parked: BTreeMap::new(),
+            asking: BTreeMap::new(),
             running: base.at_hand.running,
+            busy: base.at_hand.busy,
             open: base.at_hand.open,
             questions: base.questions,
             end: base.end.clone(),
         }
     }
 
-    /// Notes that something happens.
+    /// Notes that something happens. Whatever closes a question, its deadline need not be told any more.
     pub(super) fn happens(&mut self, event: Event) {
         let plan = self.plan;
+        let awaited = self.awaited(&event);
         record::record(self, plan, &event);
+        for (step, question) in awaited {
+            if self.step(step).questions().all(|open| open.id != question) {
+                self.wants(Effect::ClearTimer(TimerKey::Question(question)));
+            }
+        }
         self.events.push(event);
+    }
+
+    /// The open questions with a deadline that an event may close.
+    fn awaited(&self, event: &Event) -> Vec<(StepId, u32)> {
+        let of = |id: StepId| self.step(id).questions().filter(|it| it.deadline.is_some()).map(move |it| (id, it.id));
+        match (event.step(), event) {
+            (Some(step), _) => of(step).collect(),
+            (None, Event::Ended { .. }) => self.asking().into_iter().flat_map(of).collect(),
+            (None, _) => Vec::new(),
+        }
     }
 
     /// Notes that something is to be done.
@@ -90,16 +110,25 @@ impl<'a> Sketch<'a> {
 
     /// The waiting steps that need nothing more.
     pub(super) fn parked(&self) -> Vec<StepId> {
-        let kept = self.base.at_hand.parked.iter().filter(|id| self.parked.get(id) != Some(&false)).copied();
-        let new = self.parked.iter().filter(|(_, parked)| **parked).map(|(id, _)| *id);
-        let mut all: Vec<StepId> = kept.chain(new).collect();
-        all.sort_unstable();
-        all.dedup();
-        all
+        all(&self.base.at_hand.parked, &self.parked)
+    }
+
+    /// The steps that a question is open about.
+    pub(super) fn asking(&self) -> Vec<StepId> {
+        all(&self.base.at_hand.asking, &self.asking)
     }
 }
 
-fn first(base: &std::collections::BTreeSet<StepId>, changed: &BTreeMap<StepId, bool>) -> Option<StepId> {
+fn all(base: &BTreeSet<StepId>, changed: &BTreeMap<StepId, bool>) -> Vec<StepId> {
+    let kept = base.iter().filter(|id| changed.get(id) != Some(&false)).copied();
+    let new = changed.iter().filter(|(_, is)| **is).map(|(id, _)| *id);
+    let mut all: Vec<StepId> = kept.chain(new).collect();
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+fn first(base: &BTreeSet<StepId>, changed: &BTreeMap<StepId, bool>) -> Option<StepId> {
     let kept = base.iter().find(|id| changed.get(id) != Some(&false)).copied();
     let new = changed.iter().find(|(_, is)| **is).map(|(id, _)| *id);
     kept.into_iter().chain(new).min()
@@ -140,6 +169,14 @@ impl Book for Sketch<'_> {
 
     fn open_mut(&mut self) -> &mut u32 {
         &mut self.open
+    }
+
+    fn busy_mut(&mut self) -> &mut u32 {
+        &mut self.busy
+    }
+
+    fn set_asking(&mut self, id: StepId, asking: bool) {
+        self.asking.insert(id, asking);
     }
 
     fn questions_mut(&mut self) -> &mut u32 {

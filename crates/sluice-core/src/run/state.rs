@@ -6,8 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::effect::Part;
-use super::event::{Event, Failure, Outcome, Question, SkipReason};
-use super::input::Given;
+use super::event::{Answerer, Event, Failure, Outcome, Question, SkipReason};
+use super::input::{Ask, Given, Report};
 use super::law::Status;
 use super::plan::Plan;
 use super::record::{self, Book};
@@ -45,6 +45,10 @@ pub(super) struct AtHand {
     pub(super) running: u32,
     /// Steps that have not ended.
     pub(super) open: u32,
+    /// Attempts under way, wherever, that wait for nobody.
+    pub(super) busy: u32,
+    /// Steps that a question is open about.
+    pub(super) asking: BTreeSet<StepId>,
 }
 
 /// How a run ended.
@@ -88,10 +92,87 @@ pub struct StepState {
     pub latest: Option<Outcome>,
     /// What people told it besides.
     pub guidance: Vec<String>,
+    /// How many questions its agents have asked in this round.
+    pub asks: u32,
+    /// The questions of its agents that are open or have been answered, in any round.
+    pub asked: Vec<Asked>,
+    /// What its agents said about the work that is under way.
+    pub said: Vec<(Part, Report)>,
     /// When its last attempt began.
     pub began: Option<Moment>,
     /// When it ended.
     pub ended: Option<Moment>,
+}
+
+/// A question that an agent has asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// The agent of this part of its step.
+    pub part: Part,
+    /// What it asked.
+    pub question: Question,
+    /// The answer; none: it is open.
+    pub answer: Option<Answer>,
+}
+
+/// What an agent's question was answered with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// The option, or the words where there are none to choose from.
+    pub option: String,
+    /// Further words.
+    pub message: Option<String>,
+    /// Whose answer it is.
+    pub by: Answerer,
+}
+
+impl StepState {
+    /// The word for where it is. Who waits for a person is held, even while its agent lives.
+    pub fn word(&self) -> &'static str {
+        match self.is_asking() {
+            true => Status::Held.word(),
+            false => self.status.kind().word(),
+        }
+    }
+
+    /// The question that an agent has asked in these words before, with its answer if there is one.
+    pub fn asked(&self, part: Part, ask: &Ask) -> Option<&Asked> {
+        let same = |it: &&Asked| it.question.reason == ask.text && it.question.choices == ask.options;
+        self.asked.iter().filter(|it| it.part == part).find(same)
+    }
+
+    /// What the agent of a part has said about its work.
+    pub(super) fn report(&self, part: Part) -> Option<&Report> {
+        self.said.iter().find(|(of, _)| *of == part).map(|(_, report)| report)
+    }
+
+    /// The questions about it that are open.
+    pub fn questions(&self) -> impl Iterator<Item = &Question> {
+        let held = match &self.status {
+            StepStatus::Held { question, .. } => Some(question),
+            StepStatus::Waiting
+            | StepStatus::Ready
+            | StepStatus::Running(_)
+            | StepStatus::Stopping(..)
+            | StepStatus::Retrying { .. }
+            | StepStatus::Completed
+            | StepStatus::Failed(_)
+            | StepStatus::Skipped(_)
+            | StepStatus::Cancelled => None,
+        };
+        let asked = self.asked.iter().filter(|it| it.answer.is_none()).map(|it| &it.question);
+        held.into_iter().chain(asked)
+    }
+
+    /// Whether a question about it is open.
+    pub(super) fn is_asking(&self) -> bool {
+        self.questions().next().is_some()
+    }
+
+    /// Whether an attempt is under way that waits for nobody.
+    pub(super) fn is_busy(&self) -> bool {
+        matches!(self.status, StepStatus::Running(_) | StepStatus::Stopping(..)) && !self.is_asking()
+    }
 }
 
 /// Where a step is.
@@ -260,17 +341,20 @@ impl RunState {
             Some(End::Completed { .. }) => "completed",
             Some(End::Failed { .. }) => "failed",
             Some(End::Cancelled { .. }) => "cancelled",
-            None if self.at_hand.running == 0 && self.question().is_some() => "held",
+            None if self.at_hand.busy == 0 && !self.at_hand.asking.is_empty() => "held",
             None => "running",
         }
     }
 
     /// The first open question.
     pub fn question(&self) -> Option<(StepId, &Question)> {
-        (0u32..).map(StepId).zip(&self.steps).find_map(|(id, step)| match &step.status {
-            StepStatus::Held { question, .. } => Some((id, question)),
-            _ => None,
-        })
+        self.questions().next()
+    }
+
+    /// The open questions, in the order of the steps.
+    pub fn questions(&self) -> impl Iterator<Item = (StepId, &Question)> {
+        let steps = self.at_hand.asking.iter();
+        steps.flat_map(|id| self.step(*id).questions().map(move |question| (*id, question)))
     }
 
     /// What is under way: each attempt, or each part of it that is carried out by itself.
@@ -325,6 +409,10 @@ impl AtHand {
                 | Status::Cancelled => {}
             }
             found.open += u32::from(!kind.has_ended());
+            found.busy += u32::from(step.is_busy());
+            if step.is_asking() {
+                found.asking.insert(id);
+            }
             found.open_needs.push(open_needs);
         }
         found

@@ -1,11 +1,13 @@
 //! The values that texts and conditions of a run read.
 
-use super::event::Outcome;
+use super::effect::{Part, Script};
+use super::event::{Answerer, Failure, Outcome};
 use super::record::Book;
 use super::sketch::Sketch;
-use super::state::Turn;
+use super::state::{Asked, Turn};
 use crate::expr::{Expr, Number, Path, Value};
-use crate::recipe::{Data, Prompt, StepId};
+use crate::machine::environment;
+use crate::recipe::{Data, FailureKind, Prompt, StepId};
 use crate::text::{Command, Template};
 
 /// The longest context that an agent is given, in bytes. What is left out is said.
@@ -28,33 +30,40 @@ impl Sketch<'_> {
         condition.holds(&|path| self.value(path, reader, &Locals::default()).and_then(|data| comparable(&data)))
     }
 
-    /// Fills a text for `reader`; the path of the first value that is not there is the error.
-    pub(super) fn fill(&self, text: &Template, reader: StepId, locals: &Locals) -> Result<String, String> {
-        text.fill(&|path| self.value(path, reader, locals).map(|data| data.to_text())).map_err(|path| path.to_string())
+    /// Fills a text for `reader`; a value that is not there is why it cannot be done.
+    pub(super) fn fill(&self, text: &Template, reader: StepId, locals: &Locals) -> Result<String, Failure> {
+        text.fill(&|path| self.value(path, reader, locals).map(|data| data.to_text())).map_err(missing)
     }
 
     /// Fills a prompt; a prompt file that was missing when the recipe was read is an error too.
-    pub(super) fn prompt(&self, prompt: &Prompt, reader: StepId, locals: &Locals) -> Result<String, String> {
+    pub(super) fn prompt(&self, prompt: &Prompt, reader: StepId, locals: &Locals) -> Result<String, Failure> {
         let filled = match prompt {
             Prompt::Text(text) => self.fill(text, reader, locals)?,
             Prompt::File { content: Some(text), .. } => self.fill(text, reader, locals)?,
-            Prompt::File { path, content: None } => return Err(path.clone()),
+            Prompt::File { path, content: None } => return Err(Failure::Undefined(path.clone())),
         };
-        let guidance = &self.step(reader).guidance;
-        Ok(match guidance.is_empty() {
-            true => filled,
-            false => format!("{filled}\n\n## Guidance\n\n{}\n", guidance.join("\n\n")),
-        })
+        let section = |title: &str, texts: &[String]| match texts.is_empty() {
+            true => String::new(),
+            false => format!("\n\n## {title}\n\n{}\n", texts.join("\n\n")),
+        };
+        let state = self.step(reader);
+        // An item is told what it asked itself; the turns of one agent are told what any of them asked.
+        let own = |asked: &&Asked| locals.item.as_ref().is_none_or(|(_, item)| asked.part == Part::Item(*item));
+        let answers: Vec<String> = state.asked.iter().filter(own).filter_map(told).collect();
+        Ok(format!("{filled}{}{}", section("Guidance", &state.guidance), section("Answers", &answers)))
     }
 
-    /// The values that a command's environment carries.
-    pub(super) fn environment(&self, command: &Command, reader: StepId) -> Result<Vec<(String, String)>, String> {
+    /// A command with the values that its environment carries, if they are there and it can.
+    pub(super) fn script(&self, command: &Command, reader: StepId) -> Result<Script, Failure> {
         let locals = Locals::default();
-        let value = |(name, path): &(String, Path)| {
-            let data = self.value(path, reader, &locals).ok_or_else(|| path.to_string())?;
-            Ok((name.clone(), data.to_text()))
+        let value = |(_, path): &(String, Path)| {
+            let data = self.value(path, reader, &locals).ok_or_else(|| missing(path.clone()))?;
+            Ok(data.to_text())
         };
-        command.environment.iter().map(value).collect()
+        let values = command.environment.iter().map(value).collect::<Result<_, _>>()?;
+        let environment = environment::carried(command, values)
+            .map_err(|error| Failure::Attempt { kind: FailureKind::Failed, error })?;
+        Ok(Script { script: command.script.clone(), environment })
     }
 
     /// The value of `path` for `reader`, if there is one.
@@ -99,7 +108,7 @@ impl Sketch<'_> {
         let state = self.step(id);
         let outcome = state.latest.as_ref();
         match field.as_str() {
-            "status" => Some(Data::Text(state.status.kind().word().into())),
+            "status" => Some(Data::Text(state.word().into())),
             "output" => outcome?.output.at(rest).cloned(),
             "result" => outcome?.result.clone().map(Data::Text),
             "summary" => Some(Data::Text(outcome?.summary.clone())),
@@ -142,6 +151,24 @@ impl Sketch<'_> {
             .collect();
         within(&said)
     }
+}
+
+fn missing(path: Path) -> Failure {
+    Failure::Undefined(path.to_string())
+}
+
+/// A question of an agent with its answer, as an agent is told.
+fn told(asked: &Asked) -> Option<String> {
+    let answer = asked.answer.as_ref()?;
+    let said: Vec<&str> = [answer.option.as_str(), answer.message.as_deref().unwrap_or_default()]
+        .into_iter()
+        .filter(|words| !words.is_empty())
+        .collect();
+    let by = match answer.by {
+        Answerer::Person => "A person answered",
+        Answerer::Deadline => "Nobody answered in time, so it is",
+    };
+    Some(format!("You asked: {}\n{by}: {}", asked.question.reason, said.join(". ")))
 }
 
 /// The texts one after the other; the oldest are left out when there is too much, and that is said.

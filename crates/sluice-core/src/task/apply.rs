@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::event::{Created, Event, Moved};
-use super::input::{Asker, Update};
+use super::input::Update;
 use super::session::{Change, Next, Place, Session, SessionId};
 use super::state::{EdgeId, Job, Start, StatePrompt, TaskState, Turn, Visit, Workspace};
 use crate::lifecycle::{FieldValue, Hook, Lifecycle, StateId, Transition};
@@ -14,13 +14,7 @@ impl TaskState {
     pub fn created(created: &Created) -> TaskState {
         TaskState {
             status: created.status,
-            visit: Visit {
-                turn: 0,
-                since: created.at,
-                by: Asker::Person,
-                watch: Place::Main,
-                seen: created.seen.clone(),
-            },
+            visit: Visit { turn: 0, since: created.at, by: created.by, watch: Place::Main, seen: created.seen.clone() },
             about: created.about.clone(),
             review_round: 0,
             crash_count: 0,

@@ -122,6 +122,8 @@ pub struct Created {
     pub status: StateId,
     /// What it is about.
     pub about: About,
+    /// Who asked.
+    pub by: Asker,
     /// When.
     pub at: Moment,
     /// The sections that this state's gates and exit rules read.

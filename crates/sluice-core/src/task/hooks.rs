@@ -10,6 +10,7 @@ use super::state::{Attention, EdgeId, Job, Workspace};
 use crate::artifact::Verdict;
 use crate::expr::Path;
 use crate::lifecycle::{FieldValue, Hook};
+use crate::machine::environment;
 use crate::name::FieldName;
 use crate::text::{Command, Template};
 
@@ -128,10 +129,12 @@ fn run_command(ledger: &mut Ledger<'_>, command: &Command) {
     let Some(workspace) = ledger.state.workspace.bound().cloned() else {
         return ledger.settle(Settlement::Skipped("there is no workspace".into()));
     };
-    let value = |(name, path): &(String, Path)| (name.clone(), variable(ledger, path));
-    let environment = command.environment.iter().map(value).collect();
+    let values = command.environment.iter().map(|(_, path)| variable(ledger, path)).collect();
     let script = command.script.clone();
-    ledger.ask(Action::RunCommand, Instruction::RunCommand { workspace, script, environment });
+    match environment::carried(command, values) {
+        Ok(environment) => ledger.ask(Action::RunCommand, Instruction::RunCommand { workspace, script, environment }),
+        Err(problem) => ledger.settle(Settlement::Failed(problem)),
+    }
 }
 
 pub(super) fn increment(ledger: &mut Ledger<'_>, field: &FieldName) {

@@ -46,6 +46,8 @@ pub struct Create {
     pub status: Option<StateName>,
     /// What it is about.
     pub about: About,
+    /// Who asks.
+    pub by: Asker,
     /// Whether its agent is started at once.
     pub spawn: bool,
     /// What TASK.md says.

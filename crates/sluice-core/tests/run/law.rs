@@ -6,7 +6,7 @@ use std::path::Path;
 use sluice_core::run::law::{Happening, Status, next, page};
 
 use super::play::{Row, played};
-use super::scripts::ALL;
+use super::{questions, scripts};
 
 #[test]
 #[expect(clippy::disallowed_methods, reason = "the page is a file; only the core itself does no I/O")]
@@ -22,7 +22,8 @@ fn the_page_shows_the_law() {
 
 #[test]
 fn every_row_is_taken_by_a_script() {
-    let taken: BTreeSet<Row> = ALL.iter().flat_map(|(recipe, script)| played(recipe, script).rows).collect();
+    let scripts = scripts::ALL.iter().chain(questions::ALL);
+    let taken: BTreeSet<Row> = scripts.flat_map(|(recipe, script)| played(recipe, script).rows).collect();
     let all = Status::ALL.into_iter().flat_map(|status| Happening::ALL.map(|happening| (status, happening)));
     let untaken: Vec<Row> =
         all.filter(|(status, it)| next(*status, *it).is_some()).filter(|row| !taken.contains(row)).collect();

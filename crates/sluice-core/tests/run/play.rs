@@ -2,18 +2,22 @@
 //!
 //! ```text
 //! complete STEP[/PART] [result=R] [output=JSON] [exit=N]      fail STEP[/PART] [kind] text      lost STEP[/PART]
-//! timer timeout|backoff STEP · timer run      answer N OPTION [message]      retry [STEP] [guidance]
+//! timer timeout|backoff STEP · timer run · timer question N      answer N OPTION [message]      retry [STEP] [guidance]
+//! ask STEP[/PART] text [options=A,B] [default=A] [wait=SECONDS]      say STEP[/PART] complete|fail [as above]
+//! person: LINE · agent STEP[/PART]: LINE · stranger: LINE
 //! cancel      hand STEP start|complete|fail|skip      close      start by hand      wait SECONDS
 //! ```
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
+use std::time::Duration;
 
 use sluice_core::machine::{Decision, Moment, Refusal};
 use sluice_core::recipe::{Data, FailureKind, StepId};
 use sluice_core::run::law::{Happening, Status};
 use sluice_core::run::{
-    ByHand, Effect, Event, Given, Input, Job, Mode, Outcome, Part, Plan, Report, RunState, TimerKey, begin, decide,
+    Answerer, Ask, Asker, ByHand, Effect, Event, Given, Input, Job, Mode, Outcome, Part, Plan, Report, RunState,
+    Speaker, TimerKey, begin, decide,
 };
 use sluice_dialect::prompts::NoPrompts;
 use sluice_dialect::{Definition, Source, Sources, load};
@@ -77,7 +81,8 @@ impl Play {
         self.take(Ok(decision));
     }
 
-    fn line(&mut self, line: &str) {
+    /// Says one line and writes down the answer.
+    pub(crate) fn line(&mut self, line: &str) {
         if let Some(seconds) = line.strip_prefix("wait ") {
             self.now += 1000 * seconds.parse::<i64>().unwrap();
             return;
@@ -89,7 +94,12 @@ impl Play {
 
     pub(crate) fn take(&mut self, answer: Result<Decision<Event, Effect>, Refusal>) {
         match answer {
-            Err(refusal) => drop(writeln!(self.log, "refused: {refusal}")),
+            Err(refusal) => {
+                let _ = writeln!(self.log, "refused: {refusal}");
+                if let Some(hint) = &refusal.hint {
+                    let _ = writeln!(self.log, "hint: {hint}");
+                }
+            }
             Ok(decision) => {
                 for event in &decision.events {
                     self.apply(event);
@@ -132,13 +142,39 @@ impl Play {
         self.plan.recipe.find(name).unwrap_or_else(|| panic!("no step {name}"))
     }
 
+    /// The agent of `STEP[/PART]`, in its newest attempt unless `attempt=` says otherwise.
+    fn speaker(&self, words: &[&str]) -> Speaker {
+        let (name, part) = words[1].split_once('/').map_or((words[1], Part::Whole), |(name, part)| {
+            (name, Part::parse(part).unwrap_or_else(|| panic!("no part {part}")))
+        });
+        let step = self.step(name);
+        let attempt = self.state.as_ref().unwrap().step(step).attempts;
+        Speaker { step, attempt: value(words, "attempt").map_or(attempt, |number| number.parse().unwrap()), part }
+    }
+
     fn read(&self, line: &str) -> Input {
+        if let Some((who, line)) = line.split_once(": ") {
+            let asker = match who.split_once(' ').unwrap_or((who, "")) {
+                ("person", _) => Asker::Person,
+                ("stranger", _) => Asker::Stranger,
+                _ => Asker::Agent(self.speaker(&who.split(' ').collect::<Vec<_>>())),
+            };
+            return Input::By { asker, input: Box::new(self.read(line)) };
+        }
         let words: Vec<&str> = line.split(' ').collect();
         let rest = |from: usize| Some(words[from.min(words.len())..].join(" ")).filter(|text| !text.is_empty());
         match words[0] {
             "complete" | "fail" | "lost" => self.ended(&words),
+            "ask" => Input::Ask { by: self.speaker(&words), ask: ask(&words) },
+            "say" => {
+                let by = self.speaker(&words);
+                let end = self.ended(&[&[words[2], words[1]], &words[3..]].concat());
+                let Input::Ended { report, .. } = end else { panic!("say complete or fail") };
+                Input::Said { by, report }
+            }
             "timer" => Input::Timer(match words[1] {
                 "run" => TimerKey::Run,
+                "question" => TimerKey::Question(words[2].parse().unwrap()),
                 kind => {
                     let step = self.step(words[2]);
                     let attempt = self.state.as_ref().unwrap().step(step).attempts;
@@ -167,13 +203,9 @@ impl Play {
     }
 
     fn ended(&self, words: &[&str]) -> Input {
-        let (name, part) = words[1].split_once('/').map_or((words[1], Part::Whole), |(name, part)| {
-            (name, Part::parse(part).unwrap_or_else(|| panic!("no part {part}")))
-        });
-        let step = self.step(name);
-        let value = |key: &str| words.iter().find_map(|word| word.strip_prefix(&format!("{key}=")));
-        let attempt = self.state.as_ref().unwrap().step(step).attempts;
-        let attempt = value("attempt").map_or(attempt, |number| number.parse().unwrap());
+        let Speaker { step, attempt, part } = self.speaker(words);
+        let name = self.name(step);
+        let value = |key: &str| value(words, key);
         let outcome = Outcome {
             summary: value("summary").map_or(format!("{name} did it"), str::to_owned),
             result: value("result").map(str::to_owned),
@@ -220,10 +252,25 @@ impl Play {
             Event::StepRetried { failure: _, until, .. } => format!("{step} to be tried again at {}", until.0),
             Event::StepSkipped { reason, .. } => format!("{step} skipped: {reason:?}"),
             Event::StepHeld { question, .. } => {
-                let options = question.kind.options().join("|");
+                let options = question.options().join("|");
                 format!("{step} held: question {} ({}) {options}", question.id, question.reason)
             }
-            Event::Answered { option, .. } => format!("{step} answered: {option}"),
+            Event::Answered { question, option, by, .. } => {
+                let by = if *by == Answerer::Deadline { ", because nobody did in time" } else { "" };
+                format!("{step} question {question} answered: {option}{by}")
+            }
+            Event::Asked { part, question, .. } => {
+                let options = question.options().join("|");
+                let asks = format!("{step}/{part} asks: question {} ({}) {options}", question.id, question.reason);
+                asks.trim_end().to_owned()
+            }
+            Event::Withdrawn { question, .. } => format!("{step} question {question} withdrawn"),
+            Event::Said { part, report: Report::Completed(outcome), .. } => {
+                format!("{step}/{part} says that it is done: {}", outcome.summary)
+            }
+            Event::Said { part, report: Report::Failed { error, .. }, .. } => {
+                format!("{step}/{part} says that it failed: {error}")
+            }
             Event::StepStopping { .. } => format!("{step} stopping"),
             Event::LoopedBack { from, to } => format!("{} loops back to {}", self.name(*from), self.name(*to)),
             Event::Reopened { .. } => format!("{step} reopened"),
@@ -266,10 +313,29 @@ fn happening(event: &Event) -> Option<Happening> {
         Event::StepSkipped { .. } => Some(Happening::Skipped),
         Event::StepHeld { .. } => Some(Happening::Held),
         Event::Answered { .. } => Some(Happening::Answered),
+        Event::Asked { .. } => Some(Happening::Asked),
+        Event::Withdrawn { .. } => Some(Happening::Withdrawn),
+        Event::Said { .. } => Some(Happening::Said),
         Event::StepStopping { .. } => Some(Happening::Stopping),
         Event::LoopedBack { .. } => Some(Happening::Looped),
         Event::Reopened { .. } => Some(Happening::Reopened),
         Event::Ended { .. } => Some(Happening::RunEnded),
+    }
+}
+
+fn value<'a>(words: &[&'a str], key: &str) -> Option<&'a str> {
+    words.iter().find_map(|word| word.strip_prefix(key)?.strip_prefix('='))
+}
+
+/// What an agent wants to know: the words that are no setting.
+fn ask(words: &[&str]) -> Ask {
+    let text: Vec<&str> = words[2..].iter().copied().filter(|word| !word.contains('=')).collect();
+    let options = value(words, "options").map(|options| options.split(',').map(str::to_owned).collect());
+    Ask {
+        text: text.join(" "),
+        options: options.unwrap_or_default(),
+        default: value(words, "default").map(str::to_owned),
+        wait: value(words, "wait").map(|seconds| Duration::from_secs(seconds.parse().unwrap())),
     }
 }
 

@@ -1,10 +1,14 @@
 //! What holds whatever is said to a run.
 
+use std::collections::BTreeSet;
+
 use proptest::prelude::*;
 use sluice_core::machine::Moment;
 use sluice_core::recipe::{Data, FailureKind, StepId};
 use sluice_core::run::law::Status;
-use sluice_core::run::{Given, Input, Mode, Outcome, Part, Report, RunState, TimerKey, begin, decide};
+use sluice_core::run::{
+    Ask, Effect, Given, Input, Mode, Outcome, Part, Report, RunState, Speaker, TimerKey, begin, decide,
+};
 
 use super::play::plan;
 use super::scripts::{
@@ -32,16 +36,27 @@ fn input(state: &RunState, steps: u32, it: &Move) -> Input {
     let under_way = state.under_way();
     let anywhere = (StepId(it.pick as u32 % steps), 1 + it.word as u32 % 3, Part::Whole);
     let (step, attempt, part) = if under_way.is_empty() { anywhere } else { under_way[it.pick % under_way.len()] };
-    match it.what % 9 {
+    let by = Speaker { step, attempt, part };
+    let text = ["which?", "what?"][it.pick % 2].to_owned();
+    match it.what % 11 {
+        9 => Input::Said { by, report: Report::Completed(outcome) },
+        10 => {
+            let options = vec!["PASS".into(), "done".into(), "retry".into()];
+            let wait = it.pick.is_multiple_of(3).then_some(std::time::Duration::from_secs(1));
+            Input::Ask {
+                by,
+                ask: Ask { text, options, default: it.word.is_multiple_of(2).then(|| "done".into()), wait },
+            }
+        }
         0..=3 => Input::Ended { step, attempt, part, report: Report::Completed(outcome) },
         4 => {
             let kind = FailureKind::ALL[it.word % 3];
             Input::Ended { step, attempt, part, report: Report::Failed { kind, error: "no".into(), outcome } }
         }
-        5 => Input::Timer(if it.word.is_multiple_of(2) {
-            TimerKey::Timeout(step, attempt)
-        } else {
-            TimerKey::Backoff(step, attempt)
+        5 => Input::Timer(match it.word % 3 {
+            0 => TimerKey::Timeout(step, attempt),
+            1 => TimerKey::Backoff(step, attempt),
+            _ => TimerKey::Question(state.questions),
         }),
         6 => Input::Answer { question: state.questions, option: word.into(), message: None },
         7 => Input::Retry { step: None, guidance: None },
@@ -66,6 +81,7 @@ proptest! {
         let mut state = RunState::new(&plan, given.clone(), Moment(0));
         let mut decision = begin(&plan, given.clone(), Moment(0));
         let mut log = Vec::new();
+        let mut timers = BTreeSet::new();
         for (turn, (what, pick, word)) in std::iter::once((0, 0, 0)).chain(moves).enumerate() {
             if turn > 0 {
                 let said = input(&state, plan.recipe.steps.len() as u32, &Move { what, pick, word });
@@ -79,12 +95,39 @@ proptest! {
             for event in &decision.events {
                 state.apply(&plan, event);
             }
+            for effect in &decision.effects {
+                match effect {
+                    Effect::SetTimer(key, _) => drop(timers.insert(*key)),
+                    Effect::ClearTimer(key) => drop(timers.remove(key)),
+                    _ => {}
+                }
+            }
+            check_questions(&plan, &state, &timers);
             log.extend(decision.events.clone());
             check(&plan, &state);
         }
         let mut folded = RunState::new(&plan, given, Moment(0));
         log.iter().for_each(|event| folded.apply(&plan, event));
         prop_assert_eq!(folded, state, "the log says where the run is");
+    }
+}
+
+/// Whoever is asked has a deadline that will be told, or none; and a step has a time limit unless a person is asked.
+fn check_questions(plan: &sluice_core::run::Plan, state: &RunState, timers: &BTreeSet<TimerKey>) {
+    let awaited: BTreeSet<TimerKey> = state
+        .questions()
+        .filter(|(_, question)| question.deadline.is_some())
+        .map(|(_, question)| TimerKey::Question(question.id))
+        .collect();
+    let told = timers.iter().filter(|key| matches!(key, TimerKey::Question(_))).copied().collect();
+    assert_eq!(awaited, told, "deadlines");
+    for (id, (step, defined)) in (0u32..).map(StepId).zip(state.steps.iter().zip(&plan.recipe.steps)) {
+        let under_way = matches!(step.status.kind(), Status::Running | Status::Stopping);
+        assert!(under_way || step.said.is_empty(), "`{}` speaks, and nobody is at work", defined.name);
+        assert!(under_way || step.asked.iter().all(|it| it.answer.is_some()), "`{}` asks for nobody", defined.name);
+        let limited = timers.contains(&TimerKey::Timeout(id, step.attempts));
+        let wanted = step.status.kind() == Status::Running && step.questions().next().is_none();
+        assert!(limited || !wanted || defined.timeout.is_none(), "`{}` has no time limit", defined.name);
     }
 }
 

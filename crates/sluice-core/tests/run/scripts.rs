@@ -308,6 +308,31 @@ fn an_undefined_value_fails_the_step_and_names_it() {
 }
 
 #[test]
+fn a_value_that_no_command_can_be_given_fails_its_step() {
+    let long = format!("complete greet output={}", "x".repeat(200_000));
+    let nul = "complete greet output=a\0b";
+    let after = |line: &str| play(SEQUENCE, line).split_once(line).unwrap().1.replace(&"x".repeat(200_000), "x…");
+    insta::assert_snapshot!("a_value_that_is_too_long_for_a_command", after(&long));
+    insta::assert_snapshot!("a_value_with_a_nul_for_a_command", after(nul));
+    // The hook at the end cannot be done either, and says so instead.
+    insta::assert_snapshot!(
+        "a_hook_that_is_given_too_much",
+        after_end(HOOKED, &format!("complete big output={}", "x".repeat(200_000)))
+    );
+}
+
+fn after_end(recipe: &str, line: &str) -> String {
+    play(recipe, line).split_once("run ended").unwrap().1.to_owned()
+}
+
+const HOOKED: &str = "
+name: hooked
+on_complete: [{action: run_command, command: 'echo ${big.output}'}]
+steps:
+  - {name: big, type: script, command: big}
+";
+
+#[test]
 fn failed_attempts_are_made_again_after_a_growing_wait() {
     insta::assert_snapshot!(play(
         RETRY,

@@ -2,8 +2,8 @@
 //!
 //! | line | means |
 //! |---|---|
-//! | `create "SUMMARY" [in STATE] [no-spawn] [full]` | a new task, with files of its own; `full`: no workspace is free |
-//! | `[WHO:] spawn [full]`, `move STATE [full]`, `cancel`, `changes TEXT`, `merge [--force]`, `merged [WHY NOT PUSHED]`, `respawn`, `summary TEXT`, `branch NAME`, `pr URL`, `clear` | WHO asks: `person` (or nobody), `engine`, `stranger`, `worker`, `reviewer`, `s3` |
+//! | `[WHO:] create "SUMMARY" [in STATE] [no-spawn] [full]` | a new task, with files of its own; `full`: no workspace is free |
+//! | `[WHO:] spawn [full]`, `move STATE [full]`, `cancel`, `changes TEXT`, `merge [--force]`, `merged [WHY NOT PUSHED]`, `respawn`, `summary TEXT` (`\0` is a NUL), `long-summary BYTES`, `branch NAME`, `pr URL`, `clear` | WHO asks: `person` (or nobody), `engine`, `stranger`, `worker`, `reviewer`, `s3` |
 //! | `writes ## TITLE: TEXT`, `commits TREE` | TASK.md or the branch changes; the machine hears nothing |
 //! | `ok`, `fail REASON`, `skip REASON`, `settle` | the outcome of the open effect; of all that follow |
 //! | `again`, `unwritten REASON` | the last outcome once more; TASK.md could not be written |
@@ -106,7 +106,7 @@ impl Player {
         let (who, what) = said.split_once(": ").filter(|(who, _)| !who.contains(' ')).unwrap_or(("person", said));
         let (verb, rest) = what.split_once(' ').unwrap_or((what, ""));
         match verb {
-            "create" => self.create(rest),
+            "create" => self.create(who, rest),
             "writes" => self.write(rest),
             "commits" => {
                 self.tree = Some(Tree(rest.to_owned()));
@@ -153,7 +153,7 @@ impl Player {
         if rest.ends_with("full") { Room::Full } else { otherwise }
     }
 
-    fn create(&mut self, rest: &str) -> Vec<String> {
+    fn create(&mut self, who: &str, rest: &str) -> Vec<String> {
         let (summary, rest) = rest.strip_prefix('"').and_then(|rest| rest.split_once('"')).unwrap();
         let words: Vec<&str> = rest.split_whitespace().collect();
         let status = words.iter().position(|word| *word == "in").map(|index| StateName::new(words[index + 1]));
@@ -169,7 +169,12 @@ impl Player {
         let body = if self.state.is_none() { std::mem::take(&mut self.body) } else { Vec::new() };
         *self = Player { rows, body, ..Player::new(self.lifecycle.clone()) };
         let room = Self::room(rest, Room::Reserved(WorkspaceName("coffee-1".to_owned())));
-        let wanted = Create { status, about, spawn: !words.contains(&"no-spawn"), evidence: self.evidence(), room };
+        let by = match who {
+            "engine" => Asker::Engine,
+            "stranger" => Asker::Stranger,
+            _ => Asker::Person,
+        };
+        let wanted = Create { status, about, by, spawn: !words.contains(&"no-spawn"), evidence: self.evidence(), room };
         let answer = create(&self.lifecycle, &wanted, Moment(0));
         self.answered(answer)
     }
@@ -212,7 +217,8 @@ impl Player {
                 Input::Merged { by, push_failed, evidence }
             }
             "respawn" => Input::Respawn { by },
-            "summary" => Input::Update { by, update: Update::Summary(rest.to_owned()) },
+            "long-summary" => Input::Update { by, update: Update::Summary("x".repeat(rest.parse::<usize>().unwrap())) },
+            "summary" => Input::Update { by, update: Update::Summary(rest.replace("\\0", "\0")) },
             "branch" => Input::Update { by, update: Update::Branch(rest.to_owned()) },
             "pr" => Input::Update { by, update: Update::PullRequest(rest.to_owned()) },
             "clear" => Input::ClearAttention { by },
@@ -254,7 +260,7 @@ impl Player {
     fn answered(&mut self, answer: Result<Decision<Event, Effect>, Refusal>) -> Vec<String> {
         let decision = match answer {
             Ok(decision) => decision,
-            Err(refusal) => return vec![show::refusal(&refusal)],
+            Err(refusal) => return show::refusal(&refusal),
         };
         let mut said: Vec<String> =
             decision.events.iter().filter_map(|event| show::event(&self.lifecycle, event)).collect();

@@ -3,7 +3,7 @@
 use sluice_core::lifecycle::{FieldValue, HarnessChoice, Lifecycle, Permissions};
 use sluice_core::machine::Refusal;
 use sluice_core::task::event::Settlement;
-use sluice_core::task::input::Asker;
+use sluice_core::task::input::{Asker, Update};
 use sluice_core::task::session::{Change, Exit};
 use sluice_core::task::state::Workspace;
 use sluice_core::task::{Effect, Event, Instruction, TaskState};
@@ -39,7 +39,11 @@ fn exit(exit: Exit) -> String {
 pub(crate) fn event(lifecycle: &Lifecycle, event: &Event) -> Option<String> {
     let name = |state| lifecycle.state_name(state);
     let rest = match event {
-        Event::Created(created) => format!("in {}, {:?}", name(created.status), created.about.summary),
+        Event::Created(created) => {
+            let by = if created.by == Asker::Person { String::new() } else { format!(", by {}", asker(created.by)) };
+            format!("in {}, {:?}{by}", name(created.status), created.about.summary)
+        }
+        Event::Updated(Update::Summary(long)) if long.len() > 200 => format!("Summary of {} bytes", long.len()),
         Event::Moved(moved) => format!("{} → {}, by {}", name(moved.from), name(moved.to), asker(moved.by)),
         Event::Respawning { by, .. } => format!("by {}", asker(*by)),
         Event::Advanced { session, to } => format!("{session} left its artifact: to {}", name(*to)),
@@ -99,7 +103,7 @@ pub(crate) fn effect(effect: &Effect) -> String {
         Instruction::SpawnNext | Instruction::PushBranch | Instruction::CreatePr | Instruction::DeleteRemoteBranch => {
             String::new()
         }
-        Instruction::Notify { message } => message.clone(),
+        Instruction::Notify { message } => message.replace('\0', "\\0"),
         Instruction::RunCommand { workspace, script, environment } => {
             format!("in {}: {} with {environment:?}", workspace.0, script.trim_end())
         }
@@ -112,8 +116,9 @@ pub(crate) fn effect(effect: &Effect) -> String {
     format!("→ {}", line(&effect.key.to_string(), rest))
 }
 
-pub(crate) fn refusal(refusal: &Refusal) -> String {
-    line("refused", refusal.to_string())
+pub(crate) fn refusal(refusal: &Refusal) -> Vec<String> {
+    let hint = refusal.hint.as_ref().map(|hint| line("hint", hint.clone()));
+    std::iter::once(line("refused", refusal.to_string())).chain(hint).collect()
 }
 
 pub(crate) fn state(state: &TaskState) -> String {

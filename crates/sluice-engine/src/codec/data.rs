@@ -1,39 +1,65 @@
 //! Values, outcomes and what a run is given: the parts that events, states and effects share.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sluice_core::machine::Moment;
 use sluice_core::recipe::{Data, FailureKind, StepId};
-use sluice_core::run::{Failure, Given, Mode, Outcome, Question, QuestionKind, SkipReason};
+use sluice_core::run::{Answerer, Failure, Given, Mode, Outcome, Part, Question, QuestionKind, Report, SkipReason};
 
 use super::Unreadable;
 
-/// A value as JSON.
-pub fn to_json(data: &Data) -> serde_json::Value {
-    use serde_json::Value;
+/// A table with this one key is a number that JSON would round or not take: `1.50`, `1e400`, thirty digits.
+const NUMBER: &str = "$number";
+/// A table with this one key is the table in it, whose one key would be taken for one of these two.
+const TABLE: &str = "$table";
+
+/// A value in the form in which it is stored: JSON, from which the same value comes back letter by letter.
+pub fn to_json(data: &Data) -> Value {
     match data {
         Data::Null => Value::Null,
         Data::Bool(value) => Value::Bool(*value),
-        Data::Number(number) => serde_json::from_str(number).unwrap_or_else(|_| Value::String(number.clone())),
+        Data::Number(number) => match serde_json::from_str(number) {
+            Ok(Value::Number(read)) if read.to_string() == *number => Value::Number(read),
+            _ => wrapped(NUMBER, Value::String(number.clone())),
+        },
         Data::Text(text) => Value::String(text.clone()),
         Data::List(items) => Value::Array(items.iter().map(to_json).collect()),
         Data::Table(entries) => {
-            Value::Object(entries.iter().map(|(key, value)| (key.clone(), to_json(value))).collect())
+            let table = Value::Object(entries.iter().map(|(key, value)| (key.clone(), to_json(value))).collect());
+            match entries.as_slice() {
+                [(key, _)] if key == NUMBER || key == TABLE => wrapped(TABLE, table),
+                _ => table,
+            }
         }
     }
 }
 
-/// JSON as a value.
-pub fn from_json(json: serde_json::Value) -> Data {
-    use serde_json::Value;
+fn wrapped(key: &str, value: Value) -> Value {
+    Value::Object(std::iter::once((key.to_owned(), value)).collect())
+}
+
+/// The value that is stored like this.
+pub fn from_json(json: Value) -> Data {
     match json {
         Value::Null => Data::Null,
         Value::Bool(value) => Data::Bool(value),
         Value::Number(number) => Data::Number(number.to_string()),
         Value::String(text) => Data::Text(text),
         Value::Array(items) => Data::List(items.into_iter().map(from_json).collect()),
-        Value::Object(entries) => {
-            Data::Table(entries.into_iter().map(|(key, value)| (key, from_json(value))).collect())
+        Value::Object(entries) if entries.len() == 1 => {
+            match entries.into_iter().next() {
+                Some((key, Value::String(number))) if key == NUMBER => Data::Number(number),
+                Some((key, Value::Object(entries))) if key == TABLE => table(entries),
+                // It has one key, and that is another.
+                entry => table(entry.into_iter().collect()),
+            }
         }
+        Value::Object(entries) => table(entries),
     }
+}
+
+fn table(entries: serde_json::Map<String, Value>) -> Data {
+    Data::Table(entries.into_iter().map(|(key, value)| (key, from_json(value))).collect())
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -42,8 +68,8 @@ pub(super) struct StoredOutcome {
     summary: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     result: Option<String>,
-    #[serde(default, skip_serializing_if = "serde_json::Value::is_null")]
-    output: serde_json::Value,
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    output: Value,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     exit_code: Option<i32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -118,10 +144,52 @@ fn failure_kind(word: &str) -> Result<FailureKind, Unreadable> {
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "is", rename_all = "snake_case")]
+pub(super) enum StoredReport {
+    Completed { outcome: StoredOutcome },
+    Failed { kind: String, error: String, outcome: StoredOutcome },
+}
+
+impl From<&Report> for StoredReport {
+    fn from(it: &Report) -> Self {
+        match it {
+            Report::Completed(outcome) => StoredReport::Completed { outcome: outcome.into() },
+            Report::Failed { kind, error, outcome } => {
+                StoredReport::Failed { kind: kind.word().into(), error: error.clone(), outcome: outcome.into() }
+            }
+        }
+    }
+}
+
+impl TryFrom<StoredReport> for Report {
+    type Error = Unreadable;
+
+    fn try_from(it: StoredReport) -> Result<Self, Unreadable> {
+        Ok(match it {
+            StoredReport::Completed { outcome } => Report::Completed(outcome.into()),
+            StoredReport::Failed { kind, error, outcome } => {
+                Report::Failed { kind: failure_kind(&kind)?, error, outcome: outcome.into() }
+            }
+        })
+    }
+}
+
+/// The part of a step that is written like this.
+pub(super) fn part(text: &str) -> Result<Part, Unreadable> {
+    Part::parse(text).ok_or_else(|| Unreadable(format!("no part is called `{text}`")))
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct StoredQuestion {
     id: u32,
     kind: StoredQuestionKind,
     reason: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    choices: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    default: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    deadline: Option<i64>,
 }
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -131,6 +199,7 @@ enum StoredQuestionKind {
     MaxIterations,
     PartialFailure,
     LoopExhausted,
+    Clarification,
 }
 
 impl From<&Question> for StoredQuestion {
@@ -140,8 +209,16 @@ impl From<&Question> for StoredQuestion {
             QuestionKind::MaxIterations => StoredQuestionKind::MaxIterations,
             QuestionKind::PartialFailure => StoredQuestionKind::PartialFailure,
             QuestionKind::LoopExhausted => StoredQuestionKind::LoopExhausted,
+            QuestionKind::Clarification => StoredQuestionKind::Clarification,
         };
-        StoredQuestion { id: it.id, kind, reason: it.reason.clone() }
+        StoredQuestion {
+            id: it.id,
+            kind,
+            reason: it.reason.clone(),
+            choices: it.choices.clone(),
+            default: it.default.clone(),
+            deadline: it.deadline.map(|at| at.0),
+        }
     }
 }
 
@@ -152,8 +229,41 @@ impl From<StoredQuestion> for Question {
             StoredQuestionKind::MaxIterations => QuestionKind::MaxIterations,
             StoredQuestionKind::PartialFailure => QuestionKind::PartialFailure,
             StoredQuestionKind::LoopExhausted => QuestionKind::LoopExhausted,
+            StoredQuestionKind::Clarification => QuestionKind::Clarification,
         };
-        Question { id: it.id, kind, reason: it.reason }
+        Question {
+            id: it.id,
+            kind,
+            reason: it.reason,
+            choices: it.choices,
+            default: it.default,
+            deadline: it.deadline.map(Moment),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum StoredAnswerer {
+    Person,
+    Deadline,
+}
+
+impl From<Answerer> for StoredAnswerer {
+    fn from(it: Answerer) -> Self {
+        match it {
+            Answerer::Person => StoredAnswerer::Person,
+            Answerer::Deadline => StoredAnswerer::Deadline,
+        }
+    }
+}
+
+impl From<StoredAnswerer> for Answerer {
+    fn from(it: StoredAnswerer) -> Self {
+        match it {
+            StoredAnswerer::Person => Answerer::Person,
+            StoredAnswerer::Deadline => Answerer::Deadline,
+        }
     }
 }
 
@@ -189,7 +299,7 @@ impl From<StoredSkip> for SkipReason {
 pub(super) struct StoredGiven {
     id: String,
     by_hand: bool,
-    inputs: serde_json::Map<String, serde_json::Value>,
+    inputs: serde_json::Map<String, Value>,
     prompt: String,
     workspace: String,
     work_order: String,
@@ -218,5 +328,57 @@ impl From<StoredGiven> for Given {
             workspace: it.workspace,
             work_order: it.work_order,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn again(data: &Data) -> Data {
+        let stored = serde_json::to_vec(&to_json(data)).unwrap();
+        from_json(serde_json::from_slice(&stored).unwrap())
+    }
+
+    #[test]
+    fn every_value_comes_back_letter_by_letter() {
+        let numbers = [
+            "7",
+            "1.5",
+            "1.50",
+            "1e400",
+            "1E5",
+            "-0",
+            "0.1",
+            "1_000",
+            "inf",
+            "18446744073709551616",
+            "123456789012345678901234567890",
+            "0.1000000000000000055511151231257827",
+        ];
+        let mut values: Vec<Data> = numbers.into_iter().map(|number| Data::Number(number.into())).collect();
+        values.extend([Data::Null, Data::Bool(true), Data::Text("$number".into()), Data::Table(Vec::new())]);
+        // Each value in a list, and under every key alone and beside another; then all of that once more.
+        for _ in 0..2 {
+            let keys = ["a", NUMBER, TABLE];
+            let alone = |value: &Data| keys.map(|key| Data::Table(vec![(key.into(), value.clone())]));
+            let beside =
+                |value: &Data| keys.map(|key| Data::Table(vec![(key.into(), value.clone()), ("z".into(), Data::Null)]));
+            let nested: Vec<Data> =
+                values.iter().flat_map(|value| alone(value).into_iter().chain(beside(value))).collect();
+            values.push(Data::List(values.clone()));
+            values.extend(nested);
+        }
+        for value in values {
+            assert_eq!(again(&value), value);
+        }
+    }
+
+    #[test]
+    fn what_json_takes_is_plain() {
+        assert_eq!(to_json(&Data::Number("1.5".into())).to_string(), "1.5");
+        assert_eq!(to_json(&Data::Number("1.50".into())).to_string(), r#"{"$number":"1.50"}"#);
+        let odd = Data::Table(vec![(NUMBER.into(), Data::Text("7".into()))]);
+        assert_eq!(to_json(&odd).to_string(), r#"{"$table":{"$number":"7"}}"#);
     }
 }

@@ -6,13 +6,23 @@ use sluice_core::machine::Moment;
 use sluice_core::name::Role;
 use sluice_core::recipe::StepId;
 use sluice_core::run::effect::Script;
-use sluice_core::run::{Effect, Job, Part, Perform};
+use sluice_core::run::{Effect, Job, Perform};
 
-use super::{Unreadable, bytes};
+use super::data::part;
+use super::{Unreadable, bytes, known};
+
+/// The version that is written.
+pub const VERSION: u16 = 1;
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Stored {
+    version: u16,
+    asked: StoredEffect,
+}
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "effect", rename_all = "snake_case")]
-enum Stored {
+enum StoredEffect {
     Perform {
         step: u32,
         attempt: u32,
@@ -89,8 +99,8 @@ impl From<StoredScript> for Script {
 
 /// The bytes of an effect; `None` for timers, which are stored as such.
 pub fn write(effect: &Effect) -> Option<Vec<u8>> {
-    let stored = match effect {
-        Effect::Perform(it) => Stored::Perform {
+    let asked = match effect {
+        Effect::Perform(it) => StoredEffect::Perform {
             step: it.step.0,
             attempt: it.attempt,
             part: it.part.to_string(),
@@ -101,15 +111,15 @@ pub fn write(effect: &Effect) -> Option<Vec<u8>> {
             reduced: it.permissions == Permissions::Reduced,
         },
         Effect::Stop { step, attempt, part } => {
-            Stored::Stop { step: step.0, attempt: *attempt, part: part.to_string() }
+            StoredEffect::Stop { step: step.0, attempt: *attempt, part: part.to_string() }
         }
-        Effect::Notify(text) => Stored::Notify { text: text.clone() },
-        Effect::RunCommand(script) => Stored::RunCommand { script: script.into() },
-        Effect::Start { recipe } => Stored::Start { recipe: recipe.clone() },
-        Effect::Repeat { at } => Stored::Repeat { at: at.0 },
+        Effect::Notify(text) => StoredEffect::Notify { text: text.clone() },
+        Effect::RunCommand(script) => StoredEffect::RunCommand { script: script.into() },
+        Effect::Start { recipe } => StoredEffect::Start { recipe: recipe.clone() },
+        Effect::Repeat { at } => StoredEffect::Repeat { at: at.0 },
         Effect::SetTimer(..) | Effect::ClearTimer(_) => return None,
     };
-    Some(bytes(&stored))
+    Some(bytes(&Stored { version: VERSION, asked }))
 }
 
 impl From<&Job> for StoredJob {
@@ -146,9 +156,10 @@ impl From<StoredJob> for Job {
 
 /// The effect in `bytes`.
 pub fn read(bytes: &[u8]) -> Result<Effect, Unreadable> {
-    let part = |text: &str| Part::parse(text).ok_or_else(|| Unreadable(format!("no part is called `{text}`")));
-    Ok(match serde_json::from_slice(bytes)? {
-        Stored::Perform { step, attempt, part: text, role, job, own_workspace, harness, reduced } => {
+    known("an effect", bytes, VERSION)?;
+    let Stored { version: _, asked } = serde_json::from_slice(bytes)?;
+    Ok(match asked {
+        StoredEffect::Perform { step, attempt, part: text, role, job, own_workspace, harness, reduced } => {
             Effect::Perform(Box::new(Perform {
                 step: StepId(step),
                 attempt,
@@ -160,10 +171,12 @@ pub fn read(bytes: &[u8]) -> Result<Effect, Unreadable> {
                 permissions: if reduced { Permissions::Reduced } else { Permissions::Full },
             }))
         }
-        Stored::Stop { step, attempt, part: text } => Effect::Stop { step: StepId(step), attempt, part: part(&text)? },
-        Stored::Notify { text } => Effect::Notify(text),
-        Stored::RunCommand { script } => Effect::RunCommand(script.into()),
-        Stored::Start { recipe } => Effect::Start { recipe },
-        Stored::Repeat { at } => Effect::Repeat { at: Moment(at) },
+        StoredEffect::Stop { step, attempt, part: text } => {
+            Effect::Stop { step: StepId(step), attempt, part: part(&text)? }
+        }
+        StoredEffect::Notify { text } => Effect::Notify(text),
+        StoredEffect::RunCommand { script } => Effect::RunCommand(script.into()),
+        StoredEffect::Start { recipe } => Effect::Start { recipe },
+        StoredEffect::Repeat { at } => Effect::Repeat { at: Moment(at) },
     })
 }

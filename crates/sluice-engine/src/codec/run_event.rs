@@ -3,9 +3,12 @@
 use serde::{Deserialize, Serialize};
 use sluice_core::machine::Moment;
 use sluice_core::recipe::StepId;
-use sluice_core::run::{End, Event, Part};
+use sluice_core::run::{End, Event};
 
-use super::data::{StoredFailure, StoredGiven, StoredOutcome, StoredQuestion, StoredSkip, from_json, to_json};
+use super::data::{
+    StoredAnswerer, StoredFailure, StoredGiven, StoredOutcome, StoredQuestion, StoredReport, StoredSkip, from_json,
+    part, to_json,
+};
 use super::{Unreadable, bytes};
 
 /// The version that is written.
@@ -70,9 +73,25 @@ enum Stored {
     },
     Answered {
         step: u32,
+        question: u32,
         option: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message: Option<String>,
+        by: StoredAnswerer,
+    },
+    Asked {
+        step: u32,
+        part: String,
+        question: StoredQuestion,
+    },
+    Withdrawn {
+        step: u32,
+        question: u32,
+    },
+    Said {
+        step: u32,
+        part: String,
+        report: StoredReport,
     },
     StepStopping {
         step: u32,
@@ -153,8 +172,19 @@ pub fn write(event: &Event) -> Vec<u8> {
             Stored::StepSkipped { step: step.0, reason: (*reason).into(), at: at.0 }
         }
         Event::StepHeld { step, question } => Stored::StepHeld { step: step.0, question: question.into() },
-        Event::Answered { step, option, message } => {
-            Stored::Answered { step: step.0, option: option.clone(), message: message.clone() }
+        Event::Answered { step, question, option, message, by } => Stored::Answered {
+            step: step.0,
+            question: *question,
+            option: option.clone(),
+            message: message.clone(),
+            by: (*by).into(),
+        },
+        Event::Asked { step, part, question } => {
+            Stored::Asked { step: step.0, part: part.to_string(), question: question.into() }
+        }
+        Event::Withdrawn { step, question } => Stored::Withdrawn { step: step.0, question: *question },
+        Event::Said { step, part, report } => {
+            Stored::Said { step: step.0, part: part.to_string(), report: report.into() }
         }
         Event::StepStopping { step, failure } => Stored::StepStopping { step: step.0, failure: failure.into() },
         Event::LoopedBack { from, to } => Stored::LoopedBack { from: from.0, to: to.0 },
@@ -169,7 +199,6 @@ pub fn read(version: u16, bytes: &[u8]) -> Result<Event, Unreadable> {
     if version != VERSION {
         return Err(Unreadable(format!("an event of version {version}; this program knows up to {VERSION}")));
     }
-    let part = |text: &str| Part::parse(text).ok_or_else(|| Unreadable(format!("no part is called `{text}`")));
     Ok(match serde_json::from_slice(bytes)? {
         Stored::Started { given, at } => Event::Started { given: Box::new(given.into()), at: Moment(at) },
         Stored::StepReady { step } => Event::StepReady(StepId(step)),
@@ -199,7 +228,16 @@ pub fn read(version: u16, bytes: &[u8]) -> Result<Event, Unreadable> {
             Event::StepSkipped { step: StepId(step), reason: reason.into(), at: Moment(at) }
         }
         Stored::StepHeld { step, question } => Event::StepHeld { step: StepId(step), question: question.into() },
-        Stored::Answered { step, option, message } => Event::Answered { step: StepId(step), option, message },
+        Stored::Answered { step, question, option, message, by } => {
+            Event::Answered { step: StepId(step), question, option, message, by: by.into() }
+        }
+        Stored::Asked { step, part: text, question } => {
+            Event::Asked { step: StepId(step), part: part(&text)?, question: question.into() }
+        }
+        Stored::Withdrawn { step, question } => Event::Withdrawn { step: StepId(step), question },
+        Stored::Said { step, part: text, report } => {
+            Event::Said { step: StepId(step), part: part(&text)?, report: report.try_into()? }
+        }
         Stored::StepStopping { step, failure } => {
             Event::StepStopping { step: StepId(step), failure: failure.try_into()? }
         }
@@ -224,6 +262,9 @@ pub fn kind(event: &Event) -> &'static str {
         Event::StepSkipped { .. } => "step.skipped",
         Event::StepHeld { .. } => "run.intervention.required",
         Event::Answered { .. } => "run.answered",
+        Event::Asked { .. } => "step.asked",
+        Event::Withdrawn { .. } => "run.question.withdrawn",
+        Event::Said { .. } => "step.said",
         Event::StepStopping { .. } => "step.stopping",
         Event::LoopedBack { .. } => "run.looped",
         Event::Reopened { .. } => "run.reopened",

@@ -6,13 +6,19 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use sluice_core::machine::Moment;
 use sluice_core::recipe::StepId;
-use sluice_core::run::state::{ItemState, ItemStatus, Progress, Turn};
+use sluice_core::run::state::{Answer, Asked, ItemState, ItemStatus, Progress, Turn};
 use sluice_core::run::{Given, Plan, RunState, StepState, StepStatus};
 use sluice_store::RowKey;
 
-use super::data::{StoredFailure, StoredGiven, StoredOutcome, StoredQuestion, StoredSkip, from_json, to_json};
+use super::data::{
+    StoredAnswerer, StoredFailure, StoredGiven, StoredOutcome, StoredQuestion, StoredReport, StoredSkip, from_json,
+    part, to_json,
+};
 use super::run_event::StoredEnd;
-use super::{Unreadable, bytes};
+use super::{Unreadable, bytes, known};
+
+/// The version that is written.
+pub const VERSION: u16 = 1;
 
 /// The row that holds what the run was given.
 pub const GIVEN: RowKey = RowKey(0, 0);
@@ -41,7 +47,7 @@ struct StoredHeader {
 /// The bytes of the header.
 pub fn write_header(state: &RunState, definition: &str) -> Vec<u8> {
     bytes(&StoredHeader {
-        version: 1,
+        version: VERSION,
         definition: definition.to_owned(),
         started: state.started.0,
         questions: state.questions,
@@ -51,6 +57,7 @@ pub fn write_header(state: &RunState, definition: &str) -> Vec<u8> {
 
 /// The digest of the definition that a header names.
 pub fn definition_of(header: &[u8]) -> Result<String, Unreadable> {
+    known("a run", header, VERSION)?;
     Ok(serde_json::from_slice::<StoredHeader>(header)?.definition)
 }
 
@@ -61,6 +68,7 @@ pub fn write_given(given: &Given) -> Vec<u8> {
 
 /// The run that a header and rows say.
 pub fn read(plan: &Plan, header: &[u8], rows: &[(RowKey, Vec<u8>)]) -> Result<RunState, Unreadable> {
+    known("a run", header, VERSION)?;
     let header: StoredHeader = serde_json::from_slice(header)?;
     let mut given: Option<Given> = None;
     let mut steps = vec![StepState::default(); plan.recipe.steps.len()];
@@ -103,10 +111,38 @@ struct StoredStep {
     latest: Option<StoredOutcome>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     guidance: Vec<String>,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    asks: u32,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    asked: Vec<StoredAsked>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    said: Vec<StoredSaid>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     began: Option<i64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     ended: Option<i64>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct StoredAsked {
+    part: String,
+    question: StoredQuestion,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    answer: Option<StoredAnswer>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct StoredAnswer {
+    option: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    message: Option<String>,
+    by: StoredAnswerer,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct StoredSaid {
+    part: String,
+    report: StoredReport,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over like this")]
@@ -170,6 +206,13 @@ pub fn write_step(state: &StepState) -> Vec<u8> {
         granted: state.granted,
         latest: state.latest.as_ref().map(Into::into),
         guidance: state.guidance.clone(),
+        asks: state.asks,
+        asked: state.asked.iter().map(Into::into).collect(),
+        said: state
+            .said
+            .iter()
+            .map(|(part, report)| StoredSaid { part: part.to_string(), report: report.into() })
+            .collect(),
         began: state.began.map(|at| at.0),
         ended: state.ended.map(|at| at.0),
     })
@@ -189,9 +232,40 @@ impl TryFrom<StoredStep> for StepState {
             granted: it.granted,
             latest: it.latest.map(Into::into),
             guidance: it.guidance,
+            asks: it.asks,
+            asked: it.asked.into_iter().map(TryInto::try_into).collect::<Result<_, _>>()?,
+            said: it
+                .said
+                .into_iter()
+                .map(|said| Ok((part(&said.part)?, said.report.try_into()?)))
+                .collect::<Result<_, Unreadable>>()?,
             began: it.began.map(Moment),
             ended: it.ended.map(Moment),
         })
+    }
+}
+
+impl From<&Asked> for StoredAsked {
+    fn from(it: &Asked) -> Self {
+        let answer = |answer: &Answer| StoredAnswer {
+            option: answer.option.clone(),
+            message: answer.message.clone(),
+            by: answer.by.into(),
+        };
+        StoredAsked {
+            part: it.part.to_string(),
+            question: (&it.question).into(),
+            answer: it.answer.as_ref().map(answer),
+        }
+    }
+}
+
+impl TryFrom<StoredAsked> for Asked {
+    type Error = Unreadable;
+
+    fn try_from(it: StoredAsked) -> Result<Self, Unreadable> {
+        let answer = |it: StoredAnswer| Answer { option: it.option, message: it.message, by: it.by.into() };
+        Ok(Asked { part: part(&it.part)?, question: it.question.into(), answer: it.answer.map(answer) })
     }
 }
 

@@ -11,7 +11,7 @@ use sluice_core::task::state::WorkspaceName;
 use sluice_core::task::{Effect, EffectKey, Instruction};
 
 use super::task_data::{StoredHarness, StoredOccasion, StoredPermissions, StoredPlace, StoredRole, StoredValue};
-use super::{Unreadable, bytes};
+use super::{Unreadable, bytes, known};
 
 /// The version that is written.
 pub const VERSION: u16 = 1;
@@ -106,10 +106,8 @@ pub fn write(instruction: &Instruction) -> Vec<u8> {
 /// The effect with this id and these bytes.
 pub fn read(id: &str, bytes: &[u8]) -> Result<Effect, Unreadable> {
     let key = EffectKey::read(id).ok_or_else(|| Unreadable(format!("no effect of a task is called `{id}`")))?;
-    let Stored { version, asked } = serde_json::from_slice(bytes)?;
-    if version != VERSION {
-        return Err(Unreadable(format!("an effect of version {version}; this program knows up to {VERSION}")));
-    }
+    known("an effect", bytes, VERSION)?;
+    let Stored { version: _, asked } = serde_json::from_slice(bytes)?;
     let instruction = match asked {
         StoredInstruction::AcquireWorkspace { reserved } => {
             Instruction::AcquireWorkspace { reserved: reserved.map(WorkspaceName) }

@@ -53,6 +53,7 @@ enum Stored {
 struct StoredCreated {
     status: u32,
     about: StoredAbout,
+    by: StoredAsker,
     at: i64,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     seen: BTreeMap<String, String>,
@@ -180,7 +181,13 @@ pub fn read(version: u16, bytes: &[u8]) -> Result<Event, Unreadable> {
 
 impl From<&Created> for StoredCreated {
     fn from(it: &Created) -> Self {
-        StoredCreated { status: it.status.0, about: (&it.about).into(), at: it.at.0, seen: write_seen(&it.seen) }
+        StoredCreated {
+            status: it.status.0,
+            about: (&it.about).into(),
+            by: it.by.into(),
+            at: it.at.0,
+            seen: write_seen(&it.seen),
+        }
     }
 }
 
@@ -188,7 +195,13 @@ impl TryFrom<StoredCreated> for Created {
     type Error = Unreadable;
 
     fn try_from(it: StoredCreated) -> Result<Self, Unreadable> {
-        Ok(Created { status: StateId(it.status), about: it.about.into(), at: Moment(it.at), seen: read_seen(it.seen)? })
+        Ok(Created {
+            status: StateId(it.status),
+            about: it.about.into(),
+            by: it.by.into(),
+            at: Moment(it.at),
+            seen: read_seen(it.seen)?,
+        })
     }
 }
 

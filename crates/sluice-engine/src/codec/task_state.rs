@@ -17,7 +17,7 @@ use super::task_data::{
     StoredAbout, StoredAgent, StoredAsker, StoredAttention, StoredExit, StoredJudged, StoredPlace, StoredPrompt,
     action, read_seen, write_seen,
 };
-use super::{Unreadable, bytes};
+use super::{Unreadable, bytes, known};
 
 /// The version that is written.
 pub const VERSION: u16 = 1;
@@ -45,10 +45,9 @@ struct StoredHeader {
     state: StoredState,
 }
 
-/// What every version of the header begins with.
+/// What is asked first of a header: by which definition it is read.
 #[derive(Debug, Deserialize)]
 struct StoredHead {
-    version: u16,
     definition: String,
 }
 
@@ -145,11 +144,8 @@ pub fn write(kept: &Kept) -> Vec<u8> {
 
 /// The digest of the lifecycle that a header names.
 pub fn definition_of(header: &[u8]) -> Result<String, Unreadable> {
-    let StoredHead { version, definition } = serde_json::from_slice(header)?;
-    if version == VERSION {
-        return Ok(definition);
-    }
-    Err(Unreadable(format!("a task of version {version}; this program knows up to {VERSION}")))
+    known("a task", header, VERSION)?;
+    Ok(serde_json::from_slice::<StoredHead>(header)?.definition)
 }
 
 /// What a header keeps. A state that no history of this lifecycle leads to is refused, so that the machine need not

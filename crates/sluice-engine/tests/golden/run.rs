@@ -7,14 +7,14 @@ use sluice_core::machine::Moment;
 use sluice_core::name::Role;
 use sluice_core::recipe::{Data, FailureKind, StepId};
 use sluice_core::run::effect::Script;
-use sluice_core::run::state::{ItemState, ItemStatus, Progress, Turn};
+use sluice_core::run::state::{Answer, Asked, ItemState, ItemStatus, Progress, Turn};
 use sluice_core::run::{
-    Effect, End, Event, Failure, Given, Job, Mode, Outcome, Part, Perform, Plan, Question, QuestionKind, RunState,
-    SkipReason, StepState, StepStatus, TimerKey,
+    Answerer, Effect, End, Event, Failure, Given, Job, Mode, Outcome, Part, Perform, Plan, Question, QuestionKind,
+    Report, RunState, SkipReason, StepState, StepStatus, TimerKey,
 };
 use sluice_dialect::prompts::NoPrompts;
 use sluice_dialect::{Definition, Source, Sources, load};
-use sluice_engine::codec::{run_effect, run_event, run_state};
+use sluice_engine::codec::{run_effect, run_event, run_state, task_effect, task_state};
 
 use super::{compare, forms, json, named};
 
@@ -33,8 +33,13 @@ forms! {
         Event::StepRetried { .. } => "step_retried",
         Event::StepSkipped { .. } => "step_skipped",
         Event::StepHeld { .. } => "step_held",
-        Event::Answered { message: None, .. } => "answered",
-        Event::Answered { message: Some(_), .. } => "answered_with_message",
+        Event::Answered { by: Answerer::Person, message: None, .. } => "answered",
+        Event::Answered { by: Answerer::Person, message: Some(_), .. } => "answered_with_message",
+        Event::Answered { by: Answerer::Deadline, .. } => "answered_by_deadline",
+        Event::Asked { .. } => "asked",
+        Event::Withdrawn { .. } => "withdrawn",
+        Event::Said { report: Report::Completed(_), .. } => "said_completed",
+        Event::Said { report: Report::Failed { .. }, .. } => "said_failed",
         Event::StepStopping { .. } => "step_stopping",
         Event::LoopedBack { .. } => "looped_back",
         Event::Reopened { guidance: None, .. } => "reopened",
@@ -60,6 +65,7 @@ forms! {
         Question { kind: QuestionKind::MaxIterations, .. } => "max_iterations",
         Question { kind: QuestionKind::PartialFailure, .. } => "partial_failure",
         Question { kind: QuestionKind::LoopExhausted, .. } => "loop_exhausted",
+        Question { kind: QuestionKind::Clarification, .. } => "clarification",
     }
     ENDS, end(End) {
         End::Completed { .. } => "completed",
@@ -130,10 +136,34 @@ fn skips() -> Vec<(String, SkipReason)> {
 }
 
 fn questions() -> Vec<(String, Question)> {
-    let kinds =
-        [QuestionKind::Gate, QuestionKind::MaxIterations, QuestionKind::PartialFailure, QuestionKind::LoopExhausted];
-    let samples = kinds.map(|kind| Question { id: 3, kind, reason: "tests fail".into() });
+    let kinds = [
+        QuestionKind::Gate,
+        QuestionKind::MaxIterations,
+        QuestionKind::PartialFailure,
+        QuestionKind::LoopExhausted,
+        QuestionKind::Clarification,
+    ];
+    let samples = kinds.map(|kind| Question::new(3, kind, "tests fail"));
     named(QUESTIONS, question, samples.to_vec())
+}
+
+/// A question of an agent, with options.
+fn clarification() -> Question {
+    Question { choices: vec!["a".into(), "b".into()], ..Question::new(4, QuestionKind::Clarification, "which?") }
+}
+
+fn reports() -> [Report; 2] {
+    let failed = Report::Failed { kind: FailureKind::Failed, error: "no tools".into(), outcome: outcome() };
+    [Report::Completed(outcome()), failed]
+}
+
+/// A question that does not wait for ever.
+fn urgent() -> Question {
+    Question { default: Some("skip".into()), deadline: Some(AT), ..Question::new(3, QuestionKind::Gate, "tests fail") }
+}
+
+fn answer(message: Option<&str>, by: Answerer) -> Event {
+    Event::Answered { step: STEP, question: 3, option: "retry".into(), message: message.map(str::to_owned), by }
 }
 
 fn ends() -> Vec<(String, End)> {
@@ -200,8 +230,13 @@ fn plain_events() -> Vec<Event> {
         Event::StepRetried { step: STEP, failure: Failure::Aborted, until: AT },
         Event::StepSkipped { step: STEP, reason: SkipReason::Join, at: AT },
         Event::StepHeld { step: STEP, question: questions().remove(0).1 },
-        Event::Answered { step: STEP, option: "retry".into(), message: None },
-        Event::Answered { step: STEP, option: "retry".into(), message: Some("again".into()) },
+        answer(None, Answerer::Person),
+        answer(Some("again"), Answerer::Person),
+        answer(None, Answerer::Deadline),
+        Event::Asked { step: STEP, part: Part::Item(1), question: clarification() },
+        Event::Withdrawn { step: STEP, question: 4 },
+        Event::Said { step: STEP, part: Part::Whole, report: reports()[0].clone() },
+        Event::Said { step: STEP, part: Part::Whole, report: reports()[1].clone() },
         Event::StepStopping { step: STEP, failure: Failure::Aborted },
         Event::LoopedBack { from: STEP, to: StepId(1) },
         Event::Reopened { step: STEP, guidance: None },
@@ -226,12 +261,18 @@ fn events() {
     for (name, question) in questions() {
         add(format!("step_held.{name}"), Event::StepHeld { step: STEP, question });
     }
+    add("step_held.urgent".into(), Event::StepHeld { step: STEP, question: urgent() });
     for (name, end) in ends() {
         add(format!("ended.{name}"), Event::Ended { end, at: AT });
     }
     for (name, part) in parts() {
         add(format!("part_started.{name}"), Event::PartStarted { step: STEP, part });
     }
+    let exact = ["1.50", "1e400", "123456789012345678901234567890"].map(|number| Data::Number(number.into()));
+    let odd = Data::Table(vec![("$number".into(), Data::Text("7".into()))]);
+    let output = Data::List(exact.into_iter().chain([odd]).collect());
+    let outcome = Outcome { output, ..Outcome::default() };
+    add("step_completed.exact".into(), Event::StepCompleted { step: STEP, outcome, at: AT });
     add("step_completed.bare".into(), Event::StepCompleted { step: STEP, outcome: Outcome::default(), at: AT });
     let write = |it: &Event| json(&run_event::write(it));
     compare("run_event", &samples, write, |form| write(&run_event::read(1, form.to_string().as_bytes()).unwrap()));
@@ -323,8 +364,28 @@ fn step(status: StepStatus) -> StepState {
         granted: 6,
         latest: Some(outcome()),
         guidance: vec!["look at b".into()],
+        asks: 0,
+        asked: Vec::new(),
+        said: Vec::new(),
         began: Some(AT),
         ended: Some(AT),
+    }
+}
+
+/// A step whose agents have asked and said something.
+fn speaking() -> StepState {
+    let [completed, failed] = reports();
+    let answer = |by| Some(Answer { option: "a".into(), message: Some("for now".into()), by });
+    let asked = |part, answer| Asked { part, question: clarification(), answer };
+    StepState {
+        asks: 7,
+        asked: vec![
+            asked(Part::Item(0), None),
+            asked(Part::Item(1), answer(Answerer::Person)),
+            asked(Part::Item(1), answer(Answerer::Deadline)),
+        ],
+        said: vec![(Part::Item(0), completed), (Part::Item(1), failed)],
+        ..step(StepStatus::Running(Progress::Single))
     }
 }
 
@@ -366,6 +427,9 @@ fn states() {
         ("step.bare".to_owned(), run(None, StepState::default(), ItemStatus::Waiting)),
     ];
     samples.extend(ends().into_iter().map(|(name, end)| (format!("header.{name}"), ended(Some(end)))));
+    samples.push(("step.speaking".to_owned(), run(None, speaking(), ItemStatus::Waiting)));
+    let urgent = StepStatus::Held { question: urgent(), progress: None };
+    samples.push(("step.held.urgent".to_owned(), run(None, step(urgent), ItemStatus::Waiting)));
     for (name, status) in named(STATUSES, status, statuses()) {
         samples.push((format!("step.{name}"), run(None, step(status), ItemStatus::Waiting)));
     }
@@ -396,4 +460,17 @@ fn states() {
         assert_eq!(run_state::definition_of(&bytes("header")).unwrap(), "d1");
         write(&run_state::read(&plan(), &bytes("header"), &rows).unwrap())
     });
+}
+
+#[test]
+fn what_a_later_program_wrote_is_refused_with_both_versions() {
+    let said = |error: sluice_engine::codec::Unreadable| error.0;
+    let later = br#"{"version":2,"something":"else"}"#;
+    let known = "this program knows up to 1";
+    assert_eq!(said(run_effect::read(later).unwrap_err()), format!("an effect of version 2; {known}"));
+    assert_eq!(said(run_state::definition_of(later).unwrap_err()), format!("a run of version 2; {known}"));
+    assert_eq!(said(run_state::read(&plan(), later, &[]).unwrap_err()), format!("a run of version 2; {known}"));
+    assert_eq!(said(run_event::read(2, b"{}").unwrap_err()), format!("an event of version 2; {known}"));
+    assert_eq!(said(task_state::definition_of(later).unwrap_err()), format!("a task of version 2; {known}"));
+    assert_eq!(said(task_effect::read("write-1", later).unwrap_err()), format!("an effect of version 2; {known}"));
 }

@@ -214,7 +214,7 @@ fn settled(settlement: Settlement) -> Event {
 
 fn plain_events() -> Vec<Event> {
     vec![
-        Event::Created(Created { status: StateId(0), about: about(), at: AT, seen: seen() }),
+        Event::Created(Created { status: StateId(0), about: about(), by: Asker::Engine, at: AT, seen: seen() }),
         moved(Asker::Person, None),
         Event::Began { turn: 1, edge: Some(EdgeId(4)) },
         Event::Respawning { turn: 3, place: Place::Main, by: Asker::Engine },
@@ -382,7 +382,7 @@ fn effects() {
 
 /// A task in the middle of something, so that every part of it can be there.
 fn state() -> TaskState {
-    let created = Created { status: StateId(0), about: about(), at: AT, seen: seen() };
+    let created = Created { status: StateId(0), about: about(), by: Asker::Person, at: AT, seen: seen() };
     TaskState {
         review_round: 2,
         crash_count: 1,
@@ -431,7 +431,8 @@ fn jobs() -> Vec<(String, Job)> {
 
 #[test]
 fn states() {
-    let created = Created { status: StateId(0), about: About::default(), at: AT, seen: BTreeMap::new() };
+    let created =
+        Created { status: StateId(0), about: About::default(), by: Asker::Person, at: AT, seen: BTreeMap::new() };
     let mut samples = vec![("new".to_owned(), TaskState::created(&created)), ("middle".to_owned(), state())];
     let mut add = |name: String, change: &dyn Fn(&mut TaskState)| {
         let mut state = state();

@@ -8,7 +8,7 @@ use sluice_core::machine::Moment;
 use sluice_core::run::{Given, Mode, Outcome as Done, Plan, Report};
 use sluice_core::task::input::Room;
 use sluice_core::task::state::{About, WorkspaceName};
-use sluice_core::task::{Create, Evidence};
+use sluice_core::task::{Asker, Create, Evidence};
 use sluice_dialect::pin::Pinned;
 use sluice_dialect::prompts::NoPrompts;
 use sluice_dialect::{Definition, Source, Sources, load};
@@ -105,7 +105,7 @@ pub(crate) fn create_task(host: &Host, kept: Vec<u8>) -> Receiver<Answer> {
     let lifecycle = Dialect.lifecycle(&pinned(default_lifecycle())).unwrap();
     let about = About { summary: "Fix it".into(), project: "coffee".into(), ..About::default() };
     let room = Room::Reserved(WorkspaceName("coffee-1".into()));
-    let wanted = Create { status: None, about, spawn: true, evidence: Evidence::default(), room };
+    let wanted = Create { status: None, about, by: Asker::Person, spawn: true, evidence: Evidence::default(), room };
     let digest = pin(&kept);
     let (actor, change) =
         TaskActor::create(lifecycle, digest.to_string(), "task-1".into(), &wanted, Moment(0)).unwrap();

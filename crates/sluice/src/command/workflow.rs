@@ -1,7 +1,9 @@
-//! `sluice workflow`: what definitions there are, their files, and what problem codes mean.
+//! `sluice workflow`: what definitions there are, their files, and what the codes of problems and
+//! refusals mean.
 
 use comfy_table::{ContentArrangement, Table, presets};
 use serde_json::json;
+use sluice_core::machine::RefusalCode;
 use sluice_core::problem::{Code, Severity, closest};
 use sluice_dialect::catalogue::{Catalogue, Entry};
 use sluice_dialect::{Format, Loaded, Sources, format};
@@ -135,21 +137,37 @@ fn show(name: &str, output: Output) -> Result<Exit, Failure> {
 }
 
 fn explain(code: &str, output: Output) -> Result<Exit, Failure> {
-    let page = Code::parse(code).and_then(|code| Some((code, pages::page(code)?)));
-    let Some((code, page)) = page else {
-        return Err(Failure::new(Exit::NotFound, "not_found", format!("there is no problem code `{code}`"))
-            .hint("a code looks like S0107 and stands in the brackets of a report"));
+    let problem = Code::parse(code).and_then(|code| Some((code, pages::problem(code)?)));
+    let refusal = RefusalCode::parse(code).and_then(|code| Some((code, pages::refusal(code)?)));
+    let (page, document) = match (problem, refusal) {
+        (Some((code, page)), _) => {
+            let about = json!({
+                "code": code.as_str(), "severity": code.severity().word(), "title": code.title(), "page": page,
+            });
+            (page, json!({ "problem": about }))
+        }
+        (None, Some((code, page))) => {
+            (page, json!({ "refusal": { "code": code.as_str(), "title": code.title(), "page": page } }))
+        }
+        (None, None) => return Err(unknown(code)),
     };
     match output {
-        Output::Json => print_json(&json!({ "problem": {
-            "code": code.as_str(),
-            "severity": code.severity().word(),
-            "title": code.title(),
-            "page": page,
-        } })),
+        Output::Json => print_json(&document),
         Output::People => print_bytes(page.as_bytes()),
     }
     Ok(Exit::Done)
+}
+
+fn unknown(code: &str) -> Failure {
+    let failure = Failure::new(Exit::NotFound, "not_found", format!("there is no code `{code}`"));
+    // Numbers are near to many others; only words are worth a guess.
+    let close = closest(code, pages::codes()).filter(|_| !code.contains(|c: char| c.is_ascii_digit()));
+    failure.hint(match close {
+        Some(close) => format!("did you mean `{close}`?"),
+        None => "a problem's code looks like S0107 and stands in the brackets of a report, a refusal's like \
+                 no_transition"
+            .to_owned(),
+    })
 }
 
 fn schema(word: &str) -> Result<Exit, Failure> {

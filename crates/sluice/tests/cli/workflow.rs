@@ -1,5 +1,6 @@
 //! `sluice workflow`: what there is, whose is nearest, and the pages.
 
+use sluice_core::machine::RefusalCode;
 use sluice_core::problem::Code;
 
 use super::sluice::{bytes_in, folder, run, run_in, run_with};
@@ -125,8 +126,14 @@ fn unknown_names_and_codes_are_not_found() {
     ");
     insta::assert_snapshot!(run_in(place.path(), &["workflow", "explain", "S9999"]).shown(), @r"
     --- stderr
-    error: there is no problem code `S9999`
-    hint: a code looks like S0107 and stands in the brackets of a report
+    error: there is no code `S9999`
+    hint: a problem's code looks like S0107 and stands in the brackets of a report, a refusal's like no_transition
+    --- exit 3
+    ");
+    insta::assert_snapshot!(run_in(place.path(), &["workflow", "explain", "gate-failed"]).shown(), @r"
+    --- stderr
+    error: there is no code `gate-failed`
+    hint: did you mean `gate_failed`?
     --- exit 3
     ");
 }
@@ -138,6 +145,13 @@ fn every_code_is_explained() {
         assert_eq!(answer.code, 0);
         assert!(answer.stdout.starts_with(&format!("# {}: ", code.as_str())));
     }
+    for code in RefusalCode::ALL {
+        let answer = run(&["workflow", "explain", &code.as_str().to_uppercase()]);
+        assert_eq!(answer.code, 0);
+        assert!(answer.stdout.starts_with(&format!("# {}: ", code.as_str())));
+    }
+    let answer = run(&["workflow", "explain", "not_yours", "--json"]).json();
+    assert_eq!(answer["refusal"]["title"], RefusalCode::NotYours.title());
 }
 
 #[test]

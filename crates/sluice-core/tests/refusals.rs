@@ -1,0 +1,38 @@
+//! The pages about refusals show what the machines say: every message and every way out in an example is one that a
+//! script of a machine got as its answer.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+#![expect(clippy::disallowed_methods, reason = "scripts and pages are files")]
+
+use std::path::Path;
+
+use sluice_core::machine::RefusalCode;
+
+/// The files of a folder of this crate's tests, one after the other, with a blank between any two words.
+fn said(folder: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(folder);
+    let files = std::fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path());
+    let text: String = files.map(|file| std::fs::read_to_string(file).unwrap()).collect();
+    text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ") + "\n").collect()
+}
+
+#[test]
+fn examples_say_what_the_machines_say() {
+    let said = said("task/plays") + &said("run/snapshots");
+    for code in RefusalCode::ALL {
+        let name = code.as_str();
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../docs/refusals/{name}.md"));
+        let page = std::fs::read_to_string(path).unwrap();
+        let example = page.split("## Example").nth(1).and_then(|rest| rest.split("```").nth(1)).unwrap();
+        let error = example.lines().find_map(|line| line.strip_prefix("error: ")).unwrap();
+        // A used-up loop is no answer to anybody: it is why a run has ended.
+        let answer = match code {
+            RefusalCode::LoopExhausted => error.to_owned(),
+            _ => format!("{name}: {error}"),
+        };
+        assert!(said.contains(&answer), "docs/refusals/{name}.md shows what no script got: {answer}");
+        if let Some(hint) = example.lines().find_map(|line| line.strip_prefix("hint: ")) {
+            assert!(said.contains(hint), "docs/refusals/{name}.md shows a way out that no script got: {hint}");
+        }
+    }
+}
