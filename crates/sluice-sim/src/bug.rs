@@ -17,11 +17,23 @@ pub enum Bug {
     TakesLateAnswers,
     /// It stores only a part of a batch and says that all is stored.
     LosesPartOfABatch,
+    /// After a restart it performs the effects of a task in the order of the outbox, not in the order asked for.
+    ForgetsTheOrder,
+    /// After a restart it does not read how sessions ended meanwhile.
+    ForgetsExits,
+    /// It starts a session that it has to start again, although it runs.
+    StartsTwice,
+    /// It ends sessions as soon as that is decided, not when it is stored.
+    EndsBeforeDurable,
+    /// It gives away workspaces that are kept free for a task.
+    ForgetsReservations,
+    /// It takes what a session asks for as if a person asked.
+    TrustsSessions,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Bug; 7] = [
+    pub const ALL: [Bug; 13] = [
         Bug::AnswersBeforeDurable,
         Bug::ForgetsEffects,
         Bug::HandsOutTwice,
@@ -29,5 +41,11 @@ impl Bug {
         Bug::ForgetsTimers,
         Bug::TakesLateAnswers,
         Bug::LosesPartOfABatch,
+        Bug::ForgetsTheOrder,
+        Bug::ForgetsExits,
+        Bug::StartsTwice,
+        Bug::EndsBeforeDurable,
+        Bug::ForgetsReservations,
+        Bug::TrustsSessions,
     ];
 }

@@ -2,16 +2,23 @@
 //!
 //! The reactor is the real one, and so are the machines, the stored forms and the store in memory. Everything around
 //! them is played: the clock, the disk that a commit is on its way to, workers that are slow, fail, answer twice, answer
-//! late or vanish, people who start, answer, cancel and retry, and a hand that kills the process between any two steps.
+//! late or vanish, a pool of workspaces, agents that work, ask, crash and outlive the engine, people who start, answer,
+//! move, merge, cancel and retry, and a hand that kills the process between any two steps.
 //! One number decides all of it, so a life that goes wrong can be lived again ([`Life::live`] with the same seed).
 //!
 //! After every step the [`watch`] looks at what was promised.
 
+mod agents;
 pub mod bug;
 mod chance;
+mod definitions;
+mod disorder;
+mod ground;
+mod hands;
 mod people;
-mod recipes;
+mod peril;
 mod watch;
+mod work;
 mod world;
 
 pub use bug::Bug;

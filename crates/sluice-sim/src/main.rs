@@ -12,9 +12,9 @@ fn main() -> ExitCode {
         arguments.get(place + 1)?.parse::<u64>().ok()
     };
     if let Some(seed) = value("--seed") {
-        return match Life::live(seed, None) {
-            Ok(steps) => {
-                println!("seed {seed}: {steps} steps, every promise kept");
+        return match Life::tell(seed, None) {
+            Ok((steps, script)) => {
+                println!("{script}seed {seed}: {steps} steps, every promise kept");
                 ExitCode::SUCCESS
             }
             Err(wrong) => {

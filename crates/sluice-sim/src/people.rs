@@ -1,17 +1,24 @@
-//! What people do in a simulated life: they start runs, answer what is asked, cancel, and want things tried again.
+//! What people do in a simulated life: they start runs, answer what is asked, cancel, and want things tried again. What
+//! they do with tasks stands in `tasks`.
+
+mod tasks;
 
 use sluice_core::machine::Moment;
-use sluice_core::run::{Given, Input, Mode, RunState};
+use sluice_core::run::{Given, Input, Mode};
 use sluice_engine::actor::Said;
-use sluice_engine::codec::run_state;
 use sluice_engine::reactor::{Message, Token};
 use sluice_engine::run_actor::RunActor;
 use sluice_store::StreamId;
 
-use crate::world::Life;
+use crate::definitions;
+use crate::watch::run_of;
+use crate::world::{Asked, Life};
 
 impl Life {
     pub(crate) fn person(&mut self) {
+        if self.chance.percent(50) {
+            return self.person_with_tasks();
+        }
         let runs = self.watch.runs();
         if runs.is_empty() || self.chance.percent(60) {
             return self.start_run();
@@ -32,7 +39,7 @@ impl Life {
     fn start_run(&mut self) {
         self.number += 1;
         let id = format!("run-{:05}", self.number);
-        let known = self.chance.pick(&self.known.clone()).clone();
+        let known = self.chance.pick(definitions::recipes());
         let given = Given {
             id: id.clone(),
             mode: Mode::Engine,
@@ -45,7 +52,7 @@ impl Life {
         let now = Moment(self.now);
         let (actor, change) = RunActor::create(known.plan.clone(), known.digest.to_string(), "sim".into(), given, now);
         let (token, stream) = (Token(self.number), StreamId::new(id));
-        self.tokens.insert(token, stream.clone());
+        self.asked.insert(token, Asked::Begins(stream.clone(), None));
         let blobs = vec![(known.digest, b"pinned".to_vec())];
         let message = Message::Create { token: Some(token), stream, actor: Box::new(actor), change, blobs };
         self.reactor.receive(message, now);
@@ -53,9 +60,7 @@ impl Life {
 
     fn open_question(&mut self, stream: &StreamId) -> Option<Input> {
         let stored = self.reader.load(stream).ok()??;
-        let digest = run_state::definition_of(&stored.header.data).ok()?;
-        let known = self.known.iter().find(|it| it.digest.to_string() == digest)?;
-        let state: RunState = run_state::read(&known.plan, &stored.header.data, &stored.rows).ok()?;
+        let state = run_of(&stored).ok()?;
         let (_, question) = state.question().filter(|_| state.end.is_none())?;
         let option = (*self.chance.pick(question.kind.options())).to_owned();
         Some(Input::Answer { question: question.id, option, message: None })

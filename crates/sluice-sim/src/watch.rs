@@ -1,13 +1,19 @@
-//! What was promised, looked at after every step of a simulated life.
+//! What was promised, looked at after every step of a simulated life: of every stream, and of runs. What is promised of
+//! tasks stands in `tasks` (their logs) and `rest` (when everything has settled).
+
+mod rest;
+mod tasks;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use sluice_core::machine::Moment;
 use sluice_core::run::{Event, Given, Mode, RunState};
 use sluice_engine::codec::{run_event, run_state};
-use sluice_store::{Append, Reader, StreamId};
+use sluice_engine::task_actor::TaskActor;
+use sluice_store::{Append, Reader, Stored, StreamId};
 
-use crate::recipes::Known;
+use crate::definitions;
+pub(crate) use tasks::TaskWatch;
 
 /// What the watch remembers.
 #[derive(Default)]
@@ -20,6 +26,10 @@ pub(crate) struct Watch {
     promised: BTreeSet<StreamId>,
     /// How many events of each stream were seen durable.
     seen: BTreeMap<StreamId, u64>,
+    /// What is known of tasks from what reached the disk.
+    pub(crate) tasks: BTreeMap<StreamId, TaskWatch>,
+    /// What was asked of each task, and by whom, and has led to no move yet.
+    asked: BTreeMap<(StreamId, String), u64>,
 }
 
 /// The thing that must not be done twice at once: a step, or an item of one, whichever attempt.
@@ -55,6 +65,9 @@ impl Watch {
     /// An append is durable: its settled effects must never be done again, and unless the run ended with it nobody may
     /// still be at them, for then the answer came from somebody who had been given up.
     pub(crate) fn stored(&mut self, append: &Append) -> Result<(), String> {
+        if append.header.card.kind == TaskActor::KIND {
+            return self.task_stored(append);
+        }
         let ended = append.events.iter().any(|event| !append.header.card.open || event.kind == "run.cancelled");
         for effect in &append.settled {
             let at_it = self.doing.get(&(append.stream.clone(), thing(effect)));
@@ -71,7 +84,7 @@ impl Watch {
     }
 
     /// Looks at every stream: promised ones exist, logs only grow, and each log adds up to what is stored.
-    pub(crate) fn look(&mut self, reader: &mut dyn Reader, known: &[Known]) -> Result<(), String> {
+    pub(crate) fn look(&mut self, reader: &mut dyn Reader) -> Result<(), String> {
         for stream in &self.promised {
             let stored = reader.load(stream).map_err(|error| error.to_string())?;
             let Some(stored) = stored else { return Err(format!("{stream} was promised and is not there")) };
@@ -79,27 +92,20 @@ impl Watch {
             if stored.version < before {
                 return Err(format!("{stream} had {before} events and has {} now", stored.version));
             }
+            if stored.version == before {
+                continue;
+            }
             let log = reader.history(stream, 0, usize::MAX >> 1).map_err(|error| error.to_string())?;
             let numbers: Vec<u64> = log.iter().map(|(number, _)| *number).collect();
             if numbers != (1..=stored.version).collect::<Vec<_>>() {
                 return Err(format!("{stream}: the log has gaps or doubles: {numbers:?}"));
             }
-            let digest = run_state::definition_of(&stored.header.data).map_err(|error| error.to_string())?;
-            let plan = &known.iter().find(|it| it.digest.to_string() == digest).ok_or("an unknown definition")?.plan;
-            let read = run_state::read(plan, &stored.header.data, &stored.rows).map_err(|error| error.to_string())?;
-            let events = log.iter().filter(|(_, event)| !event.kind.starts_with("effect."));
-            let mut folded: Option<RunState> = None;
-            for (_, event) in events {
-                let event = run_event::read(event.version, &event.data).map_err(|error| error.to_string())?;
-                if let Event::Started { given, at } = &event {
-                    folded = Some(RunState::new(plan, (**given).clone(), *at));
-                }
-                if let Some(state) = &mut folded {
-                    state.apply(plan, &event);
-                }
-            }
-            let folded = folded.unwrap_or_else(|| RunState::new(plan, nobody(), Moment(0)));
-            if folded != read {
+            let log = log.into_iter().map(|(_, event)| event).filter(|event| !event.kind.starts_with("effect."));
+            let adds_up = match self.tasks.get(stream) {
+                Some(task) => task.adds_up(&stored, log)?,
+                None => run_adds_up(&stored, log)?,
+            };
+            if !adds_up {
                 return Err(format!("{stream}: the log does not add up to what is stored"));
             }
         }
@@ -107,12 +113,14 @@ impl Watch {
     }
 
     /// Looks at the end of a life in which everything was given time to end: nothing is stuck and nothing forgotten.
-    pub(crate) fn look_at_the_end(&self, reader: &mut dyn Reader, known: &[Known]) -> Result<(), String> {
+    pub(crate) fn look_at_the_end(&self, reader: &mut dyn Reader) -> Result<(), String> {
         for stream in &self.promised {
             let Some(stored) = reader.load(stream).map_err(|error| error.to_string())? else { continue };
-            let digest = run_state::definition_of(&stored.header.data).map_err(|error| error.to_string())?;
-            let plan = &known.iter().find(|it| it.digest.to_string() == digest).ok_or("an unknown definition")?.plan;
-            let state = run_state::read(plan, &stored.header.data, &stored.rows).map_err(|error| error.to_string())?;
+            if let Some(task) = self.tasks.get(stream) {
+                task.is_over(stream)?;
+                continue;
+            }
+            let state = run_of(&stored)?;
             if state.end.is_none() && state.question().is_none() {
                 return Err(format!("{stream} neither ended nor asks anybody: {:?}", state.under_way()));
             }
@@ -127,11 +135,41 @@ impl Watch {
     /// The process is gone, and with it everything it did itself.
     pub(crate) fn killed(&mut self, its_own: impl Fn(u64) -> bool) {
         self.doing.retain(|_, (who, _)| !its_own(*who));
+        self.tasks.values_mut().for_each(TaskWatch::killed);
     }
 
+    /// The runs that somebody was told of.
     pub(crate) fn runs(&self) -> Vec<StreamId> {
-        self.promised.iter().cloned().collect()
+        self.promised.iter().filter(|stream| !self.tasks.contains_key(*stream)).cloned().collect()
     }
+
+    /// The tasks that somebody was told of.
+    pub(crate) fn promised_tasks(&self) -> Vec<StreamId> {
+        self.promised.iter().filter(|stream| self.tasks.contains_key(*stream)).cloned().collect()
+    }
+}
+
+/// Where a run is.
+pub(crate) fn run_of(stored: &Stored) -> Result<RunState, String> {
+    let digest = run_state::definition_of(&stored.header.data).map_err(|error| error.to_string())?;
+    run_state::read(definitions::plan(&digest)?, &stored.header.data, &stored.rows).map_err(|error| error.to_string())
+}
+
+fn run_adds_up(stored: &Stored, log: impl Iterator<Item = sluice_store::Event>) -> Result<bool, String> {
+    let digest = run_state::definition_of(&stored.header.data).map_err(|error| error.to_string())?;
+    let plan = definitions::plan(&digest)?;
+    let mut folded: Option<RunState> = None;
+    for event in log {
+        let event = run_event::read(event.version, &event.data).map_err(|error| error.to_string())?;
+        if let Event::Started { given, at } = &event {
+            folded = Some(RunState::new(plan, (**given).clone(), *at));
+        }
+        if let Some(state) = &mut folded {
+            state.apply(plan, &event);
+        }
+    }
+    let folded = folded.unwrap_or_else(|| RunState::new(plan, nobody(), Moment(0)));
+    Ok(folded == run_of(stored)?)
 }
 
 fn nobody() -> Given {

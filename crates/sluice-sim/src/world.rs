@@ -4,25 +4,28 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use sluice_core::machine::Moment;
-use sluice_core::recipe::{Data, FailureKind};
-use sluice_core::run::{Outcome, Report};
-use sluice_engine::actor::Outcome as Done;
-use sluice_engine::codec::run_state;
+use sluice_core::task::input::Outcome as Ended;
+use sluice_core::task::session::SessionId;
+use sluice_core::task::state::WorkspaceName;
+use sluice_engine::actor::{Actor, Outcome as Done};
+use sluice_engine::codec::{run_state, task_state};
 use sluice_engine::reactor::{Action, Answer, Assignment, Found, Message, Reactor, Token};
 use sluice_engine::run_actor::RunActor;
-use sluice_engine::workers::{Offer, WorkerId};
+use sluice_engine::task_actor::TaskActor;
+use sluice_engine::workers::WorkerId;
 use sluice_store::memory::Memory;
-use sluice_store::{Append, Reader, StreamId, Writer};
+use sluice_store::{Append, Reader, Stored, StreamId, Writer};
 
 use crate::bug::Bug;
 use crate::chance::Chance;
-use crate::recipes::{self, Known};
+use crate::definitions;
+use crate::disorder::Disordered;
+use crate::ground::Ground;
 use crate::watch::Watch;
+use crate::work::LEASE;
 
-/// How long a lasting worker may be silent, in milliseconds.
-const LEASE: i64 = 5_000;
 /// After this moment nothing bad happens any more, and everything must come to an end.
-const CALM: i64 = 120_000;
+pub(crate) const CALM: i64 = 120_000;
 /// A life that takes more steps than this goes in circles.
 const MOST_STEPS: usize = 20_000;
 
@@ -38,17 +41,21 @@ pub struct Wrong {
 }
 
 /// Something that happens when its time has come.
-enum Due {
+pub(crate) enum Due {
     /// The disk has taken a batch.
     Stored(Vec<Append>),
     /// The engine hears of it.
     Told(Vec<Result<u64, sluice_store::Conflict>>),
     /// A stream has been read.
     Loaded(StreamId),
-    /// Somebody who performs something is done.
+    /// Somebody who performs a step of a run is done.
     Performed { assignment: Assignment, who: u64, epoch: u64 },
-    /// The answer of somebody who was cut off arrives after all.
-    Late(Assignment),
+    /// What a task wants done is done to the world.
+    Acts { assignment: Assignment },
+    /// And the engine hears of it.
+    Answers { assignment: Assignment, outcome: Ended },
+    /// The answer of somebody who was cut off arrives after all. Of a step, whoever did it makes it up then.
+    Late { assignment: Assignment, outcome: Option<Done> },
     /// Somebody who was cut off stops, because nobody renews the lease.
     Abandons { stream: StreamId, effect: String, who: u64 },
     /// The lasting worker dies, or is cut off from the engine.
@@ -57,39 +64,70 @@ enum Due {
     WorkerJoins,
     /// A worker gives a sign of life.
     Heartbeat(WorkerId),
+    /// An agent does the next thing, unless it has been spoken to since.
+    Agent { stream: StreamId, session: SessionId, stir: u64 },
+    /// The engine is told that an agent's process has ended.
+    Exited { stream: StreamId, session: SessionId },
+    /// An engine that has just started looks what became of a task's sessions.
+    Looks(StreamId),
+    /// A person has merged a branch.
+    Merged(StreamId),
     /// A person does something.
     Person,
-    /// The process is killed, and started again.
+    /// The process is killed.
     Killed,
+    /// It is started again.
+    Starts,
     /// A timer of the engine.
     Alarm,
+}
+
+/// What somebody waits for an answer to.
+pub(crate) enum Asked {
+    /// Whether a task or run begins, and the workspace that is kept free for it until that is known.
+    Begins(StreamId, Option<WorkspaceName>),
+    /// The same of a task that is there already.
+    Goes(Option<WorkspaceName>),
+    /// Whether a task may be merged.
+    MayMerge(StreamId),
 }
 
 /// A life.
 pub struct Life {
     seed: u64,
     pub(crate) chance: Chance,
-    bug: Option<Bug>,
+    pub(crate) bug: Option<Bug>,
     pub(crate) now: i64,
-    due: BTreeMap<(i64, u64), Due>,
+    pub(crate) due: BTreeMap<(i64, u64), Due>,
     pub(crate) number: u64,
     pub(crate) reactor: Reactor,
-    epoch: u64,
-    store: Memory,
-    writer: Box<dyn Writer>,
+    pub(crate) epoch: u64,
+    pub(crate) store: Memory,
+    pub(crate) writer: Box<dyn Writer>,
     pub(crate) reader: Box<dyn Reader>,
-    pub(crate) known: Vec<Known>,
     pub(crate) watch: Watch,
-    pub(crate) tokens: BTreeMap<Token, StreamId>,
-    performances: u64,
+    pub(crate) ground: Ground,
+    pub(crate) asked: BTreeMap<Token, Asked>,
+    pub(crate) performances: u64,
     /// The lasting worker of now: a new one has a new name.
-    lasting: u64,
+    pub(crate) lasting: u64,
+    /// How often people had to help each task on after everything had come to rest.
+    pub(crate) helped: BTreeMap<StreamId, u32>,
+    /// No engine runs.
+    pub(crate) is_down: bool,
+    /// How often it may still be killed in the middle of something.
+    pub(crate) perils: u64,
     script: String,
 }
 
 impl Life {
-    /// Lives one life. The error is the promise that was broken.
+    /// Lives one life, and says how many steps it took. The error is the promise that was broken.
     pub fn live(seed: u64, bug: Option<Bug>) -> Result<usize, Wrong> {
+        Life::tell(seed, bug).map(|(steps, _)| steps)
+    }
+
+    /// Lives one life, and says how many steps it took and what happened in it, a line for each step.
+    pub fn tell(seed: u64, bug: Option<Bug>) -> Result<(usize, String), Wrong> {
         let store = Memory::new();
         let (mut writer, reader) = (Box::new(store.writer()), Box::new(store.reader()));
         let epoch = writer.own("sim", std::time::Duration::from_secs(30)).map_or(1, |it| it.epoch);
@@ -105,33 +143,39 @@ impl Life {
             store,
             writer,
             reader,
-            known: recipes::all(),
             watch: Watch::default(),
-            tokens: BTreeMap::new(),
+            ground: Ground::default(),
+            asked: BTreeMap::new(),
             performances: 0,
             lasting: 1,
+            helped: BTreeMap::new(),
+            is_down: false,
+            perils: 0,
             script: String::new(),
         };
-        let lived = life.live_on();
-        lived.map_err(|what| Wrong { seed, what, script: life.script })
+        match life.live_on() {
+            Ok(steps) => Ok((steps, life.script)),
+            Err(what) => Err(Wrong { seed, what, script: life.script }),
+        }
     }
 
     pub(crate) fn note(&mut self, line: &str) {
         let _ = writeln!(self.script, "{:>7} {line}", self.now);
     }
 
-    fn at(&mut self, wait: i64, due: Due) {
+    pub(crate) fn at(&mut self, wait: i64, due: Due) {
         self.number += 1;
         self.due.insert((self.now + wait, self.number), due);
     }
 
-    fn soon(&mut self, most: u64) -> i64 {
+    pub(crate) fn soon(&mut self, most: u64) -> i64 {
         i64::try_from(self.chance.below(most)).unwrap_or(0)
     }
 
     fn live_on(&mut self) -> Result<usize, String> {
         self.join_workers();
-        for _ in 0..=self.chance.below(4) {
+        self.perils = self.chance.below(6);
+        for _ in 0..=self.chance.below(5) {
             let wait = self.soon(3_000);
             self.at(wait, Due::Person);
         }
@@ -139,7 +183,7 @@ impl Life {
             let wait = self.soon(60_000);
             self.at(wait, Due::Killed);
         }
-        for _ in 0..self.chance.below(8) {
+        for _ in 0..self.chance.below(10) {
             let wait = self.soon(90_000);
             self.at(wait, Due::Person);
         }
@@ -158,71 +202,33 @@ impl Life {
             self.happens(due)?;
             self.act()?;
             if steps % 16 == 0 {
-                self.watch.look(self.reader.as_mut(), &self.known)?;
+                self.watch.look(self.reader.as_mut())?;
             }
-            if self.due.is_empty() && self.answer_somebody() {
-                // The world had come to rest, and its workers with it.
-                let worker = self.lasting_name();
-                self.at(0, Due::Heartbeat(worker));
-                self.act()?;
+            if self.due.is_empty() {
+                self.rests()?;
             }
         }
-        self.watch.look(self.reader.as_mut(), &self.known)?;
-        self.watch.look_at_the_end(self.reader.as_mut(), &self.known)?;
+        self.watch.look(self.reader.as_mut())?;
+        self.watch.look_at_the_end(self.reader.as_mut())?;
         Ok(steps)
     }
 
-    fn join_workers(&mut self) {
-        let own =
-            Offer { id: WorkerId("own".into()), role: "any".into(), group: "sim".into(), capacity: 2, lease: None };
-        self.reactor.receive(Message::Joined(own), Moment(self.now));
-        self.join_lasting();
-    }
-
-    fn lasting_name(&self) -> WorkerId {
-        WorkerId(format!("lasting-{}", self.lasting))
-    }
-
-    fn join_lasting(&mut self) {
-        let id = self.lasting_name();
-        let offer = Offer { id: id.clone(), role: "any".into(), group: "sim".into(), capacity: 3, lease: Some(LEASE) };
-        self.reactor.receive(Message::Joined(offer), Moment(self.now));
-        self.at(0, Due::Heartbeat(id));
-    }
-
-    /// The lasting worker is gone. If it is only cut off, it goes on until its lease is over, and its answers arrive
-    /// when nobody wants them any more.
-    fn worker_lost(&mut self, dies: bool) {
-        self.note(if dies { "the lasting worker dies" } else { "the lasting worker is cut off" });
-        let name = self.lasting_name();
-        let lost = |due: &Due| match due {
-            Due::Heartbeat(worker) => *worker == name,
-            Due::Performed { assignment, .. } => assignment.worker.as_ref() == Some(&name),
-            _ => false,
-        };
-        let keys: Vec<(i64, u64)> = self.due.iter().filter(|(_, due)| lost(due)).map(|(key, _)| *key).collect();
-        for key in keys {
-            let Some(Due::Performed { assignment, who, .. }) = self.due.remove(&key) else { continue };
-            match dies {
-                true => self.watch.ends(&assignment.stream, &assignment.effect.id, who),
-                false => {
-                    // It stops when it has finished, or when its lease is over, whichever is first.
-                    let stops = (key.0 - self.now).clamp(0, LEASE * 2 / 3);
-                    let (stream, effect) = (assignment.stream.clone(), assignment.effect.id.clone());
-                    self.at(stops, Due::Abandons { stream, effect, who });
-                    let late = LEASE + self.soon(3_000);
-                    self.at(late, Due::Late(assignment));
-                }
-            }
+    /// The world has come to rest, and its workers with it. People help on whatever waits for them.
+    fn rests(&mut self) -> Result<(), String> {
+        self.watch.at_rest(&self.ground)?;
+        if self.answer_somebody() || self.help_somebody()? {
+            let worker = self.lasting_name();
+            self.at(0, Due::Heartbeat(worker));
+            self.act()?;
         }
-        self.lasting += 1;
-        let wait = self.soon(10_000);
-        self.at(wait, Due::WorkerJoins);
+        Ok(())
     }
 
     fn happens(&mut self, due: Due) -> Result<(), String> {
         let now = Moment(self.now);
         match due {
+            // Whoever has something to report tries until somebody hears it.
+            Due::Performed { .. } | Due::Late { .. } if self.is_down => self.at(500, due),
             Due::Stored(batch) => self.stored(batch)?,
             Due::Told(results) => self.reactor.receive(Message::Committed(results), now),
             Due::Loaded(stream) => {
@@ -230,7 +236,9 @@ impl Life {
                 self.reactor.receive(Message::Loaded { stream, found }, now);
             }
             Due::Performed { assignment, who, epoch } => self.performed(assignment, who, epoch),
-            Due::Late(assignment) => self.late(assignment),
+            Due::Acts { assignment } => self.acts(assignment)?,
+            Due::Answers { assignment, outcome } => self.answers(&assignment, outcome),
+            Due::Late { assignment, outcome } => self.late(assignment, outcome),
             Due::Abandons { stream, effect, who } => self.watch.ends(&stream, &effect, who),
             Due::WorkerLost { dies } => self.worker_lost(dies),
             Due::WorkerJoins => self.join_lasting(),
@@ -241,8 +249,14 @@ impl Life {
                     self.at(LEASE / 3, Due::Heartbeat(worker));
                 }
             }
+            Due::Agent { stream, session, stir } => self.agent(&stream, session, stir),
+            Due::Exited { stream, session } => self.exited(&stream, session),
+            Due::Looks(stream) => self.looks(&stream),
+            Due::Merged(stream) => self.merged(stream),
+            Due::Person if self.is_down => {}
             Due::Person => self.person(),
             Due::Killed => self.killed()?,
+            Due::Starts => self.starts_again()?,
             Due::Alarm => self.reactor.wake(now),
         }
         Ok(())
@@ -251,25 +265,13 @@ impl Life {
     fn act(&mut self) -> Result<(), String> {
         for action in self.reactor.act(Moment(self.now)) {
             match action {
-                Action::Commit(batch) => {
-                    self.note(&format!("commit {} appends", batch.len()));
-                    if self.bug == Some(Bug::AnswersBeforeDurable) {
-                        let versions = batch.iter().map(|it| Ok(it.expected + it.events.len() as u64)).collect();
-                        self.at(0, Due::Told(versions));
-                    }
-                    let wait = 1 + self.soon(30);
-                    self.at(wait, Due::Stored(batch));
-                }
+                Action::Commit(batch) => self.commit(batch)?,
                 Action::Load(stream) => {
                     let wait = self.soon(20);
                     self.at(wait, Due::Loaded(stream));
                 }
                 Action::Perform(assignment) => self.perform(assignment)?,
-                Action::Reply(token, answer) => {
-                    if let (Some(stream), Answer::Done(_)) = (self.tokens.remove(&token), &answer) {
-                        self.watch.told(&stream);
-                    }
-                }
+                Action::Reply(token, answer) => self.replied(token, &answer),
             }
         }
         if let Some(alarm) = self.reactor.next_alarm() {
@@ -279,6 +281,51 @@ impl Life {
             }
         }
         Ok(())
+    }
+
+    fn commit(&mut self, batch: Vec<Append>) -> Result<(), String> {
+        self.note(&format!("commit {} appends", batch.len()));
+        if self.bug == Some(Bug::AnswersBeforeDurable) {
+            let versions = batch.iter().map(|it| Ok(it.expected + it.events.len() as u64)).collect();
+            self.at(0, Due::Told(versions));
+        }
+        if self.bug == Some(Bug::EndsBeforeDurable) {
+            for append in &batch {
+                for effect in append.effects.iter().filter(|effect| effect.kind == "end_session") {
+                    let (stream, effect) = (append.stream.clone(), effect.clone());
+                    self.hand_to_task(Assignment { stream, effect, dispatch: 0, worker: None })?;
+                }
+            }
+        }
+        if batch.iter().any(|append| append.timers.iter().any(|(_, due)| due.is_some())) {
+            self.is_in_peril(10, 1_500);
+        }
+        let wait = 1 + self.soon(30);
+        self.at(wait, Due::Stored(batch));
+        Ok(())
+    }
+
+    /// Whoever asked hears the answer; what was kept free for the asking is the task's now, or nobody's.
+    fn replied(&mut self, token: Token, answer: &Answer) {
+        let is_done = matches!(answer, Answer::Done(_));
+        let kept = match self.asked.remove(&token) {
+            Some(Asked::Begins(stream, kept)) => {
+                if is_done {
+                    self.watch.told(&stream);
+                }
+                kept
+            }
+            Some(Asked::Goes(kept)) => kept,
+            Some(Asked::MayMerge(stream)) => {
+                if is_done {
+                    let wait = self.soon(500);
+                    self.at(wait, Due::Merged(stream));
+                }
+                None
+            }
+            None => None,
+        };
+        self.ground.give_back(kept);
     }
 
     fn stored(&mut self, mut batch: Vec<Append>) -> Result<(), String> {
@@ -297,7 +344,7 @@ impl Life {
     }
 
     /// A batch reaches the disk.
-    fn write(&mut self, batch: Vec<Append>) -> Result<Vec<Result<u64, sluice_store::Conflict>>, String> {
+    pub(crate) fn write(&mut self, batch: Vec<Append>) -> Result<Vec<Result<u64, sluice_store::Conflict>>, String> {
         let results = self.writer.append(batch.clone()).map_err(|error| error.to_string())?;
         for (append, _) in batch.iter().zip(&results).filter(|(_, result)| result.is_ok()) {
             self.watch.stored(append)?;
@@ -305,162 +352,26 @@ impl Life {
         Ok(results)
     }
 
-    fn load(&mut self, stream: &StreamId) -> Result<Option<Found>, String> {
+    pub(crate) fn load(&mut self, stream: &StreamId) -> Result<Option<Found>, String> {
         let Some(stored) = self.reader.load(stream).map_err(|error| error.to_string())? else { return Ok(None) };
-        let digest = run_state::definition_of(&stored.header.data).map_err(|error| error.to_string())?;
-        let known = self.known.iter().find(|it| it.digest.to_string() == digest).ok_or("an unknown definition")?;
-        let actor = RunActor::restore(known.plan.clone(), &stored).map_err(|error| error.to_string())?;
+        let actor = self.actor(&stored)?;
         let timers = if self.bug == Some(Bug::ForgetsTimers) { Vec::new() } else { stored.timers };
-        Ok(Some(Found { actor: Box::new(actor), version: stored.version, effects: stored.effects, timers }))
+        Ok(Some(Found { actor, version: stored.version, effects: stored.effects, timers }))
     }
 
-    fn perform(&mut self, assignment: Assignment) -> Result<(), String> {
-        if self.bug == Some(Bug::ForgetsEffects) && self.chance.percent(5) {
-            return Ok(());
+    fn actor(&self, stored: &Stored) -> Result<Box<dyn Actor>, String> {
+        if stored.header.card.kind != TaskActor::KIND {
+            let digest = run_state::definition_of(&stored.header.data).map_err(|error| error.to_string())?;
+            let plan = definitions::plan(&digest)?.clone();
+            return Ok(Box::new(RunActor::restore(plan, stored).map_err(|error| error.to_string())?));
         }
-        let gone = |worker: &WorkerId| worker.0.starts_with("lasting") && *worker != self.lasting_name();
-        if assignment.worker.as_ref().is_some_and(gone) {
-            return Ok(()); // nobody is there to hear it
+        let digest = task_state::definition_of(&stored.header.data).map_err(|error| error.to_string())?;
+        let lifecycle = definitions::lifecycle(&digest)?.clone();
+        let actor = TaskActor::restore(lifecycle, stored).map_err(|error| error.to_string())?;
+        match self.bug {
+            Some(Bug::ForgetsTheOrder) => Ok(Box::new(Disordered::new(actor, stored))),
+            _ => Ok(Box::new(actor)),
         }
-        let times = if self.bug == Some(Bug::HandsOutTwice) && self.chance.percent(5) { 2 } else { 1 };
-        for _ in 0..times {
-            self.performances += 1;
-            let who = self.performances;
-            if assignment.effect.kind == "perform" {
-                self.note(&format!("{}: {} begins ({who})", assignment.stream, assignment.effect.id));
-                self.watch.begins(&assignment.stream, &assignment.effect.id, who)?;
-            }
-            let wait = if self.chance.percent(5) { self.soon(40_000) } else { self.soon(2_000) };
-            let due = Due::Performed { assignment: assignment.clone(), who, epoch: self.epoch };
-            self.at(wait, due);
-        }
-        Ok(())
-    }
-
-    /// What a worker is at.
-    fn at_hand(&self, worker: &WorkerId) -> Vec<u64> {
-        let held = |due: &Due| match due {
-            Due::Performed { assignment, .. } if assignment.worker.as_ref() == Some(worker) => {
-                Some(assignment.dispatch)
-            }
-            _ => None,
-        };
-        self.due.values().filter_map(held).collect()
-    }
-
-    /// An answer that nobody waits for any more.
-    fn late(&mut self, it: Assignment) {
-        self.note(&format!("{}: a late answer to {}", it.stream, it.effect.id));
-        let outcome = Done::Run(self.report());
-        let dispatch = match self.bug {
-            Some(Bug::TakesLateAnswers) => self.newest(&it).unwrap_or(it.dispatch),
-            _ => it.dispatch,
-        };
-        let message = Message::Ended { stream: it.stream, effect: it.effect.id, dispatch, outcome };
-        self.reactor.receive(message, Moment(self.now));
-    }
-
-    /// The newest handing-out of the same effect, for an engine that cannot tell them apart.
-    fn newest(&self, it: &Assignment) -> Option<u64> {
-        self.due.values().rev().find_map(|due| match due {
-            Due::Performed { assignment, .. }
-                if assignment.stream == it.stream && assignment.effect.id == it.effect.id =>
-            {
-                Some(assignment.dispatch)
-            }
-            _ => None,
-        })
-    }
-
-    fn performed(&mut self, it: Assignment, who: u64, epoch: u64) {
-        let own = it.worker.as_ref().is_none_or(|worker| worker.0 == "own");
-        if own && epoch != self.epoch {
-            return; // it went with the process that did it
-        }
-        self.watch.ends(&it.stream, &it.effect.id, who);
-        let outcome = if it.effect.kind == "perform" { Done::Run(self.report()) } else { Done::Done };
-        self.note(&format!("{}: {} ends ({who})", it.stream, it.effect.id));
-        let dispatch = it.dispatch;
-        let twice = self.chance.percent(5);
-        for _ in 0..=usize::from(twice) {
-            let message = Message::Ended {
-                stream: it.stream.clone(),
-                effect: it.effect.id.clone(),
-                dispatch,
-                outcome: outcome.clone(),
-            };
-            self.reactor.receive(message, Moment(self.now));
-        }
-    }
-
-    fn report(&mut self) -> Report {
-        let words = ["PASS", "FAIL", "done", "actionable", "PASS", "done"];
-        let outcome = Outcome {
-            summary: "so".into(),
-            result: Some((*self.chance.pick(&words)).into()),
-            output: Data::Text("out".into()),
-            ..Outcome::default()
-        };
-        match self.chance.percent(if self.now < CALM { 15 } else { 3 }) {
-            true => {
-                let kind = *self.chance.pick(&FailureKind::ALL);
-                Report::Failed { kind, error: "no luck".into(), outcome }
-            }
-            false => Report::Completed(outcome),
-        }
-    }
-
-    fn killed(&mut self) -> Result<(), String> {
-        self.note("killed and started again");
-        let kept = std::mem::take(&mut self.due);
-        for (key, due) in kept {
-            let survives = match &due {
-                // A write that was on its way may or may not have reached the disk; whole batches, never parts.
-                Due::Stored(_) => self.chance.percent(50),
-                Due::Told(_) | Due::Loaded(_) | Due::Alarm => false,
-                Due::Performed { .. }
-                | Due::Late(_)
-                | Due::Abandons { .. }
-                | Due::Person
-                | Due::Killed
-                | Due::WorkerLost { .. }
-                | Due::WorkerJoins => true,
-                Due::Heartbeat(_) => false,
-            };
-            match due {
-                Due::Stored(batch) if survives => drop(self.write(batch)?),
-                due if survives => drop(self.due.insert(key, due)),
-                _ => {}
-            }
-        }
-        let lasting: Vec<u64> = self
-            .due
-            .values()
-            .filter_map(|due| match due {
-                Due::Performed { assignment, who, .. }
-                    if assignment.worker.as_ref().is_some_and(|worker| worker.0.starts_with("lasting")) =>
-                {
-                    Some(*who)
-                }
-                Due::Abandons { who, .. } => Some(*who),
-                _ => None,
-            })
-            .collect();
-        self.watch.killed(|who| !lasting.contains(&who));
-        self.tokens.clear();
-        self.writer = Box::new(self.store.writer());
-        self.epoch =
-            self.writer.own("sim", std::time::Duration::from_secs(30)).map_err(|error| error.to_string())?.epoch;
-        self.reactor = Reactor::new(self.epoch);
-        self.join_workers();
-        if self.bug != Some(Bug::SkipsRecovery) {
-            let streams = self.reader.open_streams(None, 10_000).map_err(|error| error.to_string())?;
-            for stream in streams {
-                let found = self.load(&stream)?;
-                self.reactor.receive(Message::Loaded { stream, found }, Moment(self.now));
-            }
-        }
-        Ok(())
     }
 
     /// The seed of this life.

@@ -1,0 +1,182 @@
+//! Agents in a simulated life: they write what is asked of them or not, ask for moves, for their own task and sometimes
+//! for another's, wait to be spoken to, end and crash. They know nothing of the engine and outlive it.
+
+use sluice_core::artifact::Gate;
+use sluice_core::lifecycle::{Reaction, Transition};
+use sluice_core::task::input::Room;
+use sluice_core::task::session::{Exit, Place, Role, Session, SessionId};
+use sluice_core::task::{Asker, Input};
+use sluice_store::StreamId;
+
+use crate::bug::Bug;
+use crate::world::{CALM, Due, Life};
+
+/// After so many steps an agent has had enough.
+const MOST_STEPS: u32 = 8;
+
+impl Life {
+    /// The agents of a task are spoken to: those that wait go on.
+    pub(crate) fn speak_to(&mut self, stream: &StreamId) {
+        let living: Vec<SessionId> = self.ground.living(stream).collect();
+        for session in living {
+            if let Some(process) = self.ground.processes.get_mut(&(stream.clone(), session)) {
+                process.stir += 1;
+                process.steps = process.steps.min(MOST_STEPS / 2);
+                let stir = process.stir;
+                let wait = 100 + self.soon(3_000);
+                self.at(wait, Due::Agent { stream: stream.clone(), session, stir });
+            }
+        }
+    }
+
+    /// An agent does the next thing.
+    pub(crate) fn agent(&mut self, stream: &StreamId, session: SessionId, stir: u64) {
+        let Some(process) = self.ground.processes.get_mut(&(stream.clone(), session)) else { return };
+        if process.exit.is_some() || process.stir != stir {
+            return;
+        }
+        process.steps += 1;
+        let (steps, role) = (process.steps, process.role);
+        let crashes = self.chance.percent(if self.now < CALM { 10 } else { 3 });
+        if crashes || steps > MOST_STEPS {
+            let exit = *self.chance.pick(&[Exit::Code(0), Exit::Code(1), Exit::Signal(11), Exit::Lost]);
+            return self.exits(stream, session, exit);
+        }
+        if self.chance.percent(4) {
+            self.meddles(stream, session);
+        }
+        if self.waits(stream, role) {
+            return;
+        }
+        self.works(stream, session, role);
+        let wait = 300 + self.soon(6_000);
+        if self.ground.living(stream).any(|living| living == session) {
+            self.at(wait, Due::Agent { stream: stream.clone(), session, stir });
+        }
+    }
+
+    /// Whether an agent waits to be spoken to: a person is to decide, or a reviewer is at it.
+    fn waits(&mut self, stream: &StreamId, role: Role) -> bool {
+        let Some(task) = self.watch.tasks.get(stream) else { return false };
+        let driven = task.lifecycle.exits.rules.iter().filter(|rule| rule.state == task.state.status).any(|rule| {
+            match rule.reaction {
+                Reaction::Advance(_) | Reaction::Choose(_) | Reaction::Crash { .. } => true,
+                Reaction::MarkDead => false,
+            }
+        });
+        let reviewed = role == Role::Worker && task.state.visit.watch == Place::Beside;
+        (!driven && self.chance.percent(70)) || (reviewed && self.chance.percent(95))
+    }
+
+    /// An agent picks a way out of the state that its task is in, does what that asks for, more or less, and takes it.
+    fn works(&mut self, stream: &StreamId, session: SessionId, role: Role) {
+        let Some(task) = self.watch.tasks.get(stream) else { return };
+        let (lifecycle, status) = (task.lifecycle.clone(), task.state.status);
+        let gives_up = self.chance.percent(2);
+        let ways: Vec<&Transition> = lifecycle
+            .transitions
+            .iter()
+            .filter(|edge| edge.from == status && (gives_up || !lifecycle.state(edge.to).terminal))
+            .collect();
+        if ways.is_empty() {
+            return;
+        }
+        let way = *self.chance.pick(&ways);
+        let verdict = way.gate.as_ref().is_some_and(|gate| gate.verdict.is_some());
+        let honest = !verdict || role == Role::Reviewer;
+        if let Some(gate) = way.gate.as_ref().filter(|_| self.chance.percent(if honest { 85 } else { 20 })) {
+            self.writes(stream, gate);
+        }
+        match self.chance.below(20) {
+            0..=13 => {
+                let to = lifecycle.state(way.to).name.clone();
+                self.note(&format!("{stream}: {session} asks for {}", to.as_str()));
+                for _ in 0..=usize::from(self.chance.percent(10)) {
+                    let evidence = self.ground.sheet(stream).evidence();
+                    let by = Asker::Session(session);
+                    self.say(stream, None, Input::Move { by, to: to.clone(), evidence, room: Room::Unasked });
+                }
+            }
+            14..=16 => self.exits(stream, session, Exit::Code(0)),
+            _ => {}
+        }
+    }
+
+    /// Somebody writes what a gate asks for.
+    pub(crate) fn writes(&mut self, stream: &StreamId, gate: &Gate) {
+        let text = match (&gate.verdict, gate.fields.first()) {
+            (Some(test), _) => format!("Verdict: {}", test.wanted.word()),
+            (None, Some(field)) => format!("{field}: so it is"),
+            (None, None) => "so it is".into(),
+        };
+        self.note(&format!("{stream}: ## {} says {text:?}", gate.title));
+        let sheet = self.ground.sheet(stream);
+        sheet.write(&gate.title, &text);
+        if gate.verdict.is_none() {
+            sheet.commit();
+        }
+    }
+
+    /// A session asks for a move of a task that is not its own.
+    fn meddles(&mut self, stream: &StreamId, session: SessionId) {
+        let others: Vec<StreamId> = self.watch.tasks.keys().filter(|other| *other != stream).cloned().collect();
+        if others.is_empty() {
+            return;
+        }
+        let other = self.chance.pick(&others).clone();
+        let Some(task) = self.watch.tasks.get(&other) else { return };
+        let (lifecycle, status) = (task.lifecycle.clone(), task.state.status);
+        let ways: Vec<&Transition> = lifecycle.transitions.iter().filter(|edge| edge.from == status).collect();
+        if ways.is_empty() {
+            return;
+        }
+        let to = lifecycle.state(self.chance.pick(&ways).to).name.clone();
+        self.note(&format!("{other}: {session} of {stream} asks for {}", to.as_str()));
+        let evidence = self.ground.sheet(&other).evidence();
+        self.say(&other, None, Input::Move { by: Asker::Stranger, to, evidence, room: Room::Unasked });
+    }
+
+    fn exits(&mut self, stream: &StreamId, session: SessionId, exit: Exit) {
+        self.note(&format!("{stream}: {session} exits, {exit:?}"));
+        if let Some(process) = self.ground.processes.get_mut(&(stream.clone(), session)) {
+            process.exit = Some(exit);
+        }
+        let wait = self.soon(300);
+        self.at(wait, Due::Exited { stream: stream.clone(), session });
+    }
+
+    /// The engine is told that a process has ended.
+    pub(crate) fn exited(&mut self, stream: &StreamId, session: SessionId) {
+        let record = self.ground.processes.get(&(stream.clone(), session)).and_then(|process| process.exit);
+        let Some(exit) = record else { return };
+        self.note(&format!("{stream}: the end of {session} is reported"));
+        for _ in 0..=usize::from(self.chance.percent(5)) {
+            let evidence = self.ground.sheet(stream).evidence();
+            self.say(stream, None, Input::SessionExited { session, exit, evidence });
+        }
+    }
+
+    /// An engine that has just started looks what became of the sessions that it finds in the store.
+    pub(crate) fn looks(&mut self, stream: &StreamId) {
+        let Some(task) = self.watch.tasks.get(stream) else { return };
+        let sessions = [task.state.main.clone(), task.state.beside.clone()];
+        for session in sessions.iter().filter(|session| session.is_living()) {
+            let Some(id) = session.agent().map(|agent| agent.id) else { continue };
+            let process = self.ground.processes.get(&(stream.clone(), id)).map(|process| process.exit);
+            match (process, session) {
+                (Some(None), _) => {
+                    self.note(&format!("{stream}: {id} is found alive"));
+                    self.say(stream, None, Input::SessionAdopted { session: id });
+                }
+                (Some(Some(_)), _) if self.bug == Some(Bug::ForgetsExits) => {}
+                (Some(Some(_)), _) => self.exited(stream, id),
+                // It was asked for and never started: the start is still to be performed.
+                (None, Session::Starting(_)) => {}
+                (None, _) => {
+                    let evidence = self.ground.sheet(stream).evidence();
+                    self.say(stream, None, Input::SessionExited { session: id, exit: Exit::Lost, evidence });
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! What there is of tasks in the simulated world, whether or not an engine runs: processes, worktrees, TASK.md.
+//!
+//! It refuses what must never be done to it; the refusal is a broken promise.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use sluice_core::lifecycle::FieldValue;
+use sluice_core::task::Evidence;
+use sluice_core::task::effect::StartSession;
+use sluice_core::task::session::{Exit, Place, Role, SessionId};
+use sluice_core::task::state::{Tree, WorkspaceName};
+use sluice_store::StreamId;
+
+/// How many worktrees the pool has.
+const POOL: usize = 2;
+
+/// An agent's process, and the record of its end.
+pub(crate) struct Process {
+    pub(crate) place: Place,
+    pub(crate) role: Role,
+    /// How it ended; `None` while it lives.
+    pub(crate) exit: Option<Exit>,
+    /// Somebody tried to end it and could not.
+    pub(crate) withstood: bool,
+    /// How much it has done.
+    pub(crate) steps: u32,
+    /// Grows when it is spoken to, so that what it was about to do is not done twice.
+    pub(crate) stir: u64,
+}
+
+/// TASK.md and the branch beside it.
+#[derive(Default)]
+pub(crate) struct Sheet {
+    sections: BTreeMap<String, String>,
+    pub(crate) frontmatter: BTreeMap<String, FieldValue>,
+    /// The newest frontmatter could not be written.
+    pub(crate) is_behind: bool,
+    commits: u64,
+    edits: u64,
+}
+
+impl Sheet {
+    /// What the engine is shown.
+    pub(crate) fn evidence(&self) -> Evidence {
+        let body = self.sections.iter().map(|(title, text)| format!("## {title}\n{text}\n\n")).collect();
+        Evidence { body, tree: Some(Tree(format!("tree-{}", self.commits))) }
+    }
+
+    /// Somebody writes a section; the text is never the same twice.
+    pub(crate) fn write(&mut self, title: &str, text: &str) {
+        self.edits += 1;
+        self.sections.insert(title.to_owned(), format!("{text}\nedit {}", self.edits));
+    }
+
+    pub(crate) fn commit(&mut self) {
+        self.commits += 1;
+    }
+}
+
+/// The world of tasks.
+#[derive(Default)]
+pub(crate) struct Ground {
+    pub(crate) processes: BTreeMap<(StreamId, SessionId), Process>,
+    /// Which task each worktree is bound to.
+    bound: BTreeMap<WorkspaceName, StreamId>,
+    /// Kept free by the engine that runs, until what it is for is durable.
+    pub(crate) kept: BTreeSet<WorkspaceName>,
+    pub(crate) sheets: BTreeMap<StreamId, Sheet>,
+    /// What has been done, by the key of its effect.
+    done: BTreeSet<(StreamId, String)>,
+    /// Tasks whose worktree somebody tried to release and could not, or would not because of a process in it.
+    pub(crate) clinging: BTreeSet<StreamId>,
+}
+
+impl Ground {
+    /// Notes that an effect has been done.
+    pub(crate) fn does(&mut self, stream: &StreamId, key: &str) {
+        self.done.insert((stream.clone(), key.to_owned()));
+    }
+
+    pub(crate) fn was_done(&self, stream: &StreamId, key: &str) -> bool {
+        self.done.contains(&(stream.clone(), key.to_owned()))
+    }
+
+    pub(crate) fn sheet(&mut self, stream: &StreamId) -> &mut Sheet {
+        self.sheets.entry(stream.clone()).or_default()
+    }
+
+    /// A worktree that nobody has, as far as the disk and this engine know.
+    pub(crate) fn free(&self, in_use: &BTreeSet<WorkspaceName>) -> Option<WorkspaceName> {
+        let all = (1..=POOL).map(|number| WorkspaceName(format!("w{number}")));
+        all.into_iter().find(|it| !self.bound.contains_key(it) && !self.kept.contains(it) && !in_use.contains(it))
+    }
+
+    /// What was kept free is no longer, or is somebody's by now.
+    pub(crate) fn give_back(&mut self, kept: Option<WorkspaceName>) {
+        self.kept.retain(|name| Some(name) != kept.as_ref());
+    }
+
+    pub(crate) fn bound_to(&self, stream: &StreamId) -> Option<&WorkspaceName> {
+        self.bound.iter().find(|(_, task)| *task == stream).map(|(name, _)| name)
+    }
+
+    pub(crate) fn bind(&mut self, stream: &StreamId, name: &WorkspaceName) -> Result<(), String> {
+        match self.bound.insert(name.clone(), stream.clone()) {
+            Some(other) if other != *stream => Err(format!("{stream}: {} belongs to {other}", name.0)),
+            _ => Ok(()),
+        }
+    }
+
+    pub(crate) fn release(&mut self, stream: &StreamId, name: &WorkspaceName) -> Result<(), String> {
+        if let Some(id) = self.living(stream).next() {
+            return Err(format!("{stream}: {} is released while {id} works in it", name.0));
+        }
+        self.clinging.remove(stream);
+        match self.bound.remove(name) {
+            Some(other) if other != *stream => Err(format!("{stream}: {} of {other} is released", name.0)),
+            _ => Ok(()),
+        }
+    }
+
+    /// The sessions of a task whose process lives.
+    pub(crate) fn living(&self, stream: &StreamId) -> impl Iterator<Item = SessionId> {
+        let of_task = self.processes.iter().filter(move |((task, _), it)| task == stream && it.exit.is_none());
+        of_task.map(|((_, id), _)| *id)
+    }
+
+    /// A process starts: never a second one in the same place, of the same role, or without the task's own worktree.
+    pub(crate) fn start(&mut self, stream: &StreamId, start: &StartSession) -> Result<(), String> {
+        let rival = self.processes.iter().find(|((task, _), it)| {
+            task == stream && it.exit.is_none() && (it.place == start.place || it.role == start.role)
+        });
+        if let Some(((_, other), _)) = rival {
+            return Err(format!("{stream}: {} starts while {other} lives in its place", start.session));
+        }
+        if self.bound_to(stream) != Some(&start.workspace) {
+            return Err(format!("{stream}: {} starts in {}, which is not its", start.session, start.workspace.0));
+        }
+        let (place, role) = (start.place, start.role);
+        let process = Process { place, role, exit: None, withstood: false, steps: 0, stir: 0 };
+        self.processes.insert((stream.clone(), start.session), process);
+        Ok(())
+    }
+
+    /// The engine that ran is gone.
+    pub(crate) fn killed(&mut self) {
+        self.kept.clear();
+    }
+}

@@ -1,0 +1,143 @@
+//! What people do with tasks: they create and begin them, move, cancel and merge them, ask for changes, start agents
+//! again, and in the end see to everything that waits for them.
+
+use sluice_core::lifecycle::Transition;
+use sluice_core::machine::Moment;
+use sluice_core::task::input::{Room, Update};
+use sluice_core::task::state::About;
+use sluice_core::task::{Asker, Create, Evidence, Input};
+use sluice_engine::reactor::{Message, Token};
+use sluice_engine::task_actor::TaskActor;
+use sluice_store::StreamId;
+
+use crate::definitions;
+use crate::world::{Asked, Life};
+
+/// How often a person tries to help a task on before giving it up.
+const PATIENCE: u32 = 5;
+/// How often a person says that a task is given up.
+const INSISTENCE: u32 = 4;
+
+impl Life {
+    pub(crate) fn person_with_tasks(&mut self) {
+        let tasks = self.watch.promised_tasks();
+        if tasks.is_empty() || self.chance.percent(35) {
+            return self.create_task();
+        }
+        let stream = self.chance.pick(&tasks).clone();
+        self.asks_something(&stream);
+    }
+
+    fn create_task(&mut self) {
+        self.number += 1;
+        let number = self.number;
+        let id = format!("task-{number:05}");
+        // The odd one is the last.
+        let odd = usize::from(self.chance.percent(20));
+        let known = self.chance.pick(&definitions::lifecycles()[2 * odd..2 + odd]);
+        let about = About {
+            summary: if self.chance.percent(10) { String::new() } else { "Fix it".into() },
+            project: "sim".into(),
+            branch: id.clone(),
+            ..About::default()
+        };
+        let initial: Vec<_> =
+            known.lifecycle.initial.iter().map(|it| known.lifecycle.state(*it).name.clone()).collect();
+        let status = if self.chance.percent(10) { Some(self.chance.pick(&initial).clone()) } else { None };
+        let spawn = self.chance.percent(70);
+        let (room, kept) = if spawn { self.room() } else { (Room::Unasked, None) };
+        self.note(&format!("{id}: a task on {}, with {room:?}", known.lifecycle.name));
+        let wanted = Create { status, about, by: Asker::Person, spawn, evidence: Evidence::default(), room };
+        let now = Moment(self.now);
+        let (lifecycle, digest) = (known.lifecycle.clone(), known.digest.to_string());
+        let created = TaskActor::create(lifecycle, digest, id.clone(), &wanted, now);
+        let Ok((actor, change)) = created else {
+            return self.ground.give_back(kept);
+        };
+        let (token, stream) = (Token(number), StreamId::new(id));
+        self.asked.insert(token, Asked::Begins(stream.clone(), kept));
+        let blobs = vec![(known.digest, b"pinned".to_vec())];
+        // What is decided at the creation is decided for a person.
+        self.watch.asks(&stream, Asker::Person);
+        let message = Message::Create { token: Some(token), stream, actor: Box::new(actor), change, blobs };
+        self.reactor.receive(message, now);
+    }
+
+    /// A person asks something of a task, sensible or not.
+    fn asks_something(&mut self, stream: &StreamId) {
+        let by = Asker::Person;
+        let evidence = self.ground.sheet(stream).evidence();
+        let mut asked = None;
+        let input = match self.chance.below(20) {
+            0 => Input::Cancel { by, evidence },
+            1..=3 => Input::Respawn { by },
+            4..=5 => Input::RequestChanges { by, message: "more".into(), evidence },
+            6..=8 => {
+                asked = Some(Asked::MayMerge(stream.clone()));
+                Input::Merge { by, force: self.chance.percent(50), evidence }
+            }
+            9 => Input::ClearAttention { by },
+            10 => Input::Update { by, update: Update::Summary(format!("at {}", self.now)) },
+            11..=13 => {
+                let (room, kept) = self.room();
+                asked = Some(Asked::Goes(kept));
+                Input::Spawn { by, evidence, room }
+            }
+            _ => {
+                let (room, kept) = self.room();
+                asked = Some(Asked::Goes(kept));
+                return self.goes(stream, room, asked);
+            }
+        };
+        self.note(&format!("{stream}: a person says {}", input.kind().words()));
+        self.say(stream, asked, input);
+        self.speak_to(stream);
+    }
+
+    /// A person moves a task along one of its ways, and perhaps writes what that asks for.
+    fn goes(&mut self, stream: &StreamId, room: Room, asked: Option<Asked>) {
+        let Some(task) = self.watch.tasks.get(stream) else { return };
+        let (lifecycle, status) = (task.lifecycle.clone(), task.state.status);
+        let anywhere = self.chance.percent(10);
+        let is_way = |edge: &&Transition| anywhere || edge.from == status && !lifecycle.state(edge.to).terminal;
+        let ways: Vec<&Transition> = lifecycle.transitions.iter().filter(is_way).collect();
+        let way = match ways.is_empty() {
+            true => self.chance.pick(&lifecycle.transitions),
+            false => *self.chance.pick(&ways),
+        };
+        if let Some(gate) = way.gate.as_ref().filter(|_| self.chance.percent(50)) {
+            self.writes(stream, gate);
+        }
+        let to = lifecycle.state(way.to).name.clone();
+        self.note(&format!("{stream}: a person moves it to {}", to.as_str()));
+        let evidence = self.ground.sheet(stream).evidence();
+        self.say(stream, asked, Input::Move { by: Asker::Person, to, evidence, room });
+        self.speak_to(stream);
+    }
+
+    /// A branch has been merged.
+    pub(crate) fn merged(&mut self, stream: StreamId) {
+        self.note(&format!("{stream}: a person has merged it"));
+        let push_failed = self.chance.percent(10).then(|| "no remote".to_owned());
+        let evidence = self.ground.sheet(&stream).evidence();
+        self.say(&stream, None, Input::Merged { by: Asker::Person, push_failed, evidence });
+    }
+
+    /// When nothing else is due, people see to the tasks that are left, and give up those that do not get on.
+    pub(crate) fn help_somebody(&mut self) -> Result<bool, String> {
+        let open = self.watch.tasks.iter().find(|(_, task)| !task.is_finished());
+        let Some(stream) = open.map(|(stream, _)| stream.clone()) else { return Ok(false) };
+        let helped = self.helped.entry(stream.clone()).or_default();
+        *helped += 1;
+        match *helped {
+            times if times > PATIENCE + INSISTENCE => return Err(format!("{stream} cannot be given up")),
+            times if times > PATIENCE => {
+                self.note(&format!("{stream}: a person gives it up"));
+                let evidence = self.ground.sheet(&stream).evidence();
+                self.say(&stream, None, Input::Cancel { by: Asker::Person, evidence });
+            }
+            _ => self.asks_something(&stream),
+        }
+        Ok(true)
+    }
+}

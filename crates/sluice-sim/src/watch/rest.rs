@@ -1,0 +1,102 @@
+//! What is promised of tasks when everything has settled: nothing lives that nobody knows of, nothing is kept that
+//! nobody needs, and nothing waits without being seen to.
+
+use sluice_core::lifecycle::{FieldValue, Reaction};
+use sluice_core::task::session::{Place, Session};
+use sluice_core::task::state::Workspace;
+use sluice_store::StreamId;
+
+use super::{TaskWatch, Watch};
+use crate::ground::Ground;
+
+impl Watch {
+    /// Nothing is under way any more, neither in the engine nor in the world.
+    pub(crate) fn at_rest(&self, ground: &Ground) -> Result<(), String> {
+        for (stream, task) in &self.tasks {
+            let status = task.status();
+            let wrong = |what: String| Err(format!("{stream} in `{status}`: {what}"));
+            if !task.is_idle() {
+                return wrong(format!("nobody is at {:?}", task.left()));
+            }
+            let checked = match task.is_finished() {
+                true => task.left_nothing(stream, ground),
+                false => task.knows_who_lives(stream, ground).and_then(|()| task.is_seen_to()),
+            };
+            if let Err(what) = checked.and_then(|()| task.is_written(stream, ground)) {
+                return wrong(what);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl TaskWatch {
+    /// A task that is over has no process and no worktree, unless the world withstood.
+    fn left_nothing(&self, stream: &StreamId, ground: &Ground) -> Result<(), String> {
+        for id in ground.living(stream) {
+            if !ground.processes.get(&(stream.clone(), id)).is_some_and(|process| process.withstood) {
+                return Err(format!("it is over, and {id} lives on"));
+            }
+        }
+        if ground.clinging.contains(stream) {
+            return Ok(());
+        }
+        if let Some(name) = ground.bound_to(stream) {
+            return Err(format!("it is over, and {} is still its", name.0));
+        }
+        match &self.state.workspace {
+            Workspace::Unbound => Ok(()),
+            Workspace::Reserved(name) | Workspace::Bound(name) => Err(format!("it is over, and keeps {}", name.0)),
+        }
+    }
+
+    /// The processes that live are those that the task knows of, and the other way round.
+    fn knows_who_lives(&self, stream: &StreamId, ground: &Ground) -> Result<(), String> {
+        let known = |place: Place| {
+            let session = self.state.session(place);
+            session.agent().filter(|_| session.is_living()).map(|agent| agent.id)
+        };
+        let known = [known(Place::Main), known(Place::Beside)];
+        for id in ground.living(stream) {
+            if !known.contains(&Some(id)) {
+                return Err(format!("{id} lives, and the task does not know of it"));
+            }
+        }
+        for id in known.into_iter().flatten() {
+            if !ground.living(stream).any(|living| living == id) {
+                return Err(format!("{id} is gone, and the task does not know"));
+            }
+        }
+        match (&self.state.workspace, ground.bound_to(stream)) {
+            (Workspace::Bound(name), Some(bound)) if name == bound => Ok(()),
+            (Workspace::Unbound, None) => Ok(()),
+            (known, bound) => Err(format!("it has {known:?}, and the disk says {bound:?}")),
+        }
+    }
+
+    /// Either an agent is at it, or a person can see that none is.
+    fn is_seen_to(&self) -> Result<(), String> {
+        let driven = self.lifecycle.exits.rules.iter().filter(|rule| rule.state == self.state.status).any(|rule| {
+            match rule.reaction {
+                Reaction::Advance(_) | Reaction::Choose(_) | Reaction::Crash { .. } => true,
+                Reaction::MarkDead => false,
+            }
+        });
+        let silent = driven && self.state.attention.is_none() && !self.is_looked_at;
+        match self.state.session(self.state.visit.watch) {
+            Session::Absent if silent => Err("no agent is at it, and nobody is told".into()),
+            Session::Ending(agent) if silent => Err(format!("{} should have been ended, and nobody is told", agent.id)),
+            Session::Starting(agent) => Err(format!("{} starts for ever", agent.id)),
+            Session::Absent | Session::Ending(_) | Session::Alive(_) | Session::Dead(..) => Ok(()),
+        }
+    }
+
+    /// TASK.md says where the task is.
+    fn is_written(&self, stream: &StreamId, ground: &Ground) -> Result<(), String> {
+        let Some(sheet) = ground.sheets.get(stream).filter(|sheet| !sheet.is_behind) else { return Ok(()) };
+        match sheet.frontmatter.get("status") {
+            Some(FieldValue::Text(text)) if text == self.status() => Ok(()),
+            other => Err(format!("TASK.md says {other:?}")),
+        }
+    }
+}

@@ -1,0 +1,313 @@
+//! What is promised of tasks and can be seen in their logs, looked at whenever something of one reaches the disk.
+//!
+//! The watch folds what it sees itself and keeps its own line of effects, so it agrees with the engine only if both are
+//! right.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use sluice_core::lifecycle::{Lifecycle, Reaction, STUCK};
+use sluice_core::task::event::Moved;
+use sluice_core::task::session::{Change, Place, Role, SessionId};
+use sluice_core::task::state::{Phase, Workspace, WorkspaceName};
+use sluice_core::task::{Asker, Event, TaskState};
+use sluice_engine::codec::task_state::Kept;
+use sluice_engine::codec::{outbox, task_event, task_state};
+use sluice_engine::task_actor::TaskActor;
+use sluice_store::{Append, Stored, StreamId};
+
+use super::Watch;
+use crate::definitions;
+
+/// The most agents that may be started for a task by itself: before a person, or an agent that is stuck, asks for more.
+/// In `persistent` two rounds with a reviewer that is started again in each, a worker that is started again to be told,
+/// and one that gets the task unstuck.
+const MOST_AGENTS: u32 = 7;
+
+/// A task as it is on the disk.
+pub(crate) struct TaskWatch {
+    pub(crate) lifecycle: Arc<Lifecycle>,
+    definition: String,
+    pub(crate) state: TaskState,
+    /// The effects that are not settled, in the order in which they were asked for.
+    line: VecDeque<String>,
+    /// Every effect that was ever asked for.
+    known: BTreeSet<String>,
+    /// What is being done.
+    doing: Option<String>,
+    version: u64,
+    /// The newest hook that settled.
+    settled: (u32, u32),
+    roles: BTreeMap<SessionId, Role>,
+    /// Agents since somebody last asked for more.
+    agents: u32,
+    /// Crashes of this stay.
+    crashes: u32,
+    /// A person has seen what there was to see, and has let it be.
+    pub(super) is_looked_at: bool,
+}
+
+impl Watch {
+    /// Somebody asks something of a task that may move it.
+    pub(crate) fn asks(&mut self, stream: &StreamId, by: Asker) {
+        *self.asked.entry((stream.clone(), format!("{by:?}"))).or_default() += 1;
+    }
+
+    pub(crate) fn task_stored(&mut self, append: &Append) -> Result<(), String> {
+        let stream = &append.stream;
+        let mut events = Vec::new();
+        for event in &append.events {
+            let note = outbox::read(&event.kind, event.version, &event.data).map_err(|error| error.to_string())?;
+            if note.is_none() {
+                events.push(task_event::read(event.version, &event.data).map_err(|error| error.to_string())?);
+            }
+        }
+        for event in &events {
+            self.task_event(stream, append, event).map_err(|what| format!("{stream}: {what}"))?;
+        }
+        let Some(task) = self.tasks.get_mut(stream) else { return Err(format!("{stream}: it was never created")) };
+        task.moves_on(append).map_err(|what| format!("{stream}: {what}"))?;
+        self.has_its_own_workspace(stream)
+    }
+
+    fn task_event(&mut self, stream: &StreamId, append: &Append, event: &Event) -> Result<(), String> {
+        match (self.tasks.get_mut(stream), event) {
+            (None, Event::Created(created)) => {
+                let task = TaskWatch::new(append, TaskState::created(created))?;
+                self.tasks.insert(stream.clone(), task);
+                Ok(())
+            }
+            (Some(_), Event::Created(_)) => Err("it is created twice".into()),
+            (None, _) => Err("it is not created first".into()),
+            (Some(task), event) => {
+                task.happens(event)?;
+                let Event::Moved(moved) = event else { return Ok(()) };
+                if moved.by == Asker::Engine {
+                    return Ok(());
+                }
+                let asked = self.asked.get_mut(&(stream.clone(), format!("{:?}", moved.by)));
+                match asked.filter(|left| **left > 0) {
+                    Some(left) => *left -= 1,
+                    None => return Err(format!("it is moved for {:?}, who did not ask", moved.by)),
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn has_its_own_workspace(&self, stream: &StreamId) -> Result<(), String> {
+        let Some(mine) = self.tasks.get(stream).and_then(TaskWatch::workspace) else { return Ok(()) };
+        let other = self.tasks.iter().find(|(other, task)| *other != stream && task.workspace() == Some(mine));
+        match other {
+            Some((other, _)) => Err(format!("{stream}: {} belongs to {other} as well", mine.0)),
+            None => Ok(()),
+        }
+    }
+
+    /// The workspaces that tasks on the disk have, or that are kept for them.
+    pub(crate) fn workspaces(&self) -> BTreeSet<WorkspaceName> {
+        self.tasks.values().filter_map(TaskWatch::workspace).cloned().collect()
+    }
+
+    /// Somebody begins to perform an effect of a task: it is on the disk, it is its turn, and nobody is at another.
+    pub(crate) fn task_begins(&mut self, stream: &StreamId, effect: &str) -> Result<(), String> {
+        let task =
+            self.tasks.get_mut(stream).ok_or(format!("{stream}: {effect} is begun before the task is stored"))?;
+        if let Some(other) = &task.doing {
+            return Err(format!("{stream}: {effect} is begun beside {other}"));
+        }
+        if task.line.front().is_none_or(|first| first != effect) {
+            return Err(format!("{stream}: {effect} is begun, and the next should be {:?}", task.line.front()));
+        }
+        task.doing = Some(effect.to_owned());
+        Ok(())
+    }
+
+    pub(crate) fn task_ends(&mut self, stream: &StreamId) {
+        if let Some(task) = self.tasks.get_mut(stream) {
+            task.doing = None;
+        }
+    }
+}
+
+impl TaskWatch {
+    fn new(append: &Append, state: TaskState) -> Result<TaskWatch, String> {
+        let definition = task_state::definition_of(&append.header.data).map_err(|error| error.to_string())?;
+        Ok(TaskWatch {
+            lifecycle: definitions::lifecycle(&definition)?.clone(),
+            definition,
+            state,
+            line: VecDeque::new(),
+            known: BTreeSet::new(),
+            doing: None,
+            version: 0,
+            settled: (0, 0),
+            roles: BTreeMap::new(),
+            agents: 0,
+            crashes: 0,
+            // Whoever creates it without an agent knows that it has none.
+            is_looked_at: true,
+        })
+    }
+
+    pub(crate) fn killed(&mut self) {
+        self.doing = None;
+    }
+
+    fn workspace(&self) -> Option<&WorkspaceName> {
+        match &self.state.workspace {
+            Workspace::Unbound => None,
+            Workspace::Reserved(name) | Workspace::Bound(name) => Some(name),
+        }
+    }
+
+    pub(crate) fn status(&self) -> &str {
+        self.lifecycle.state_name(self.state.status)
+    }
+
+    pub(crate) fn is_finished(&self) -> bool {
+        self.state.phase(&self.lifecycle) == Phase::Finished
+    }
+
+    pub(crate) fn is_idle(&self) -> bool {
+        self.line.is_empty() && self.state.turns.is_empty()
+    }
+
+    pub(crate) fn left(&self) -> Vec<&str> {
+        self.line.iter().map(String::as_str).collect()
+    }
+
+    fn happens(&mut self, event: &Event) -> Result<(), String> {
+        match event {
+            Event::Moved(moved) => self.may_move(moved)?,
+            Event::HookSettled { turn, step, .. } => {
+                if self.settled >= (*turn, *step) {
+                    return Err(format!("hook {turn}/{step} settles after {:?}", self.settled));
+                }
+                self.settled = (*turn, *step);
+            }
+            Event::Respawning { by: Asker::Person, .. } => self.agents = 0,
+            Event::Session { place, change: Change::Asked(agent), .. } => {
+                if self.state.session(*place).is_living() {
+                    return Err(format!("{} is asked for where another lives", agent.id));
+                }
+                if agent.id.0 != self.state.sessions_asked + 1 {
+                    return Err(format!("{} is asked for after {}", agent.id, self.state.sessions_asked));
+                }
+                self.roles.insert(agent.id, agent.role);
+                self.agents += 1;
+                self.is_looked_at = false;
+            }
+            Event::Crashed { .. } => self.crashes += 1,
+            Event::AttentionCleared => self.is_looked_at = true,
+            Event::AttentionSet(_) => self.is_looked_at = false,
+            _ => {}
+        }
+        self.state.apply(&self.lifecycle, event);
+        self.is_bounded()
+    }
+
+    /// A session moves its own task only, and the worker gives no verdict.
+    fn may_move(&mut self, moved: &Moved) -> Result<(), String> {
+        let stuck = self.lifecycle.find(STUCK) == Some(moved.from);
+        match moved.by {
+            Asker::Person => self.agents = 0,
+            Asker::Engine => {}
+            Asker::Stranger => return Err("a session of another task moves it".into()),
+            Asker::Session(id) => {
+                let places = [Place::Main, Place::Beside];
+                let is_here = |place: &Place| self.state.session(*place).agent().is_some_and(|agent| agent.id == id);
+                if !places.iter().any(is_here) {
+                    return Err(format!("{id} moves it, and is no session of it"));
+                }
+                if moved.judged.is_some() && self.roles.get(&id) != Some(&Role::Reviewer) {
+                    return Err(format!("{id} gives the verdict on its own work"));
+                }
+                if stuck {
+                    self.agents = 0;
+                }
+            }
+        }
+        self.crashes = 0;
+        // Who moves it by hand sees what becomes of it.
+        self.is_looked_at = moved.by == Asker::Person;
+        Ok(())
+    }
+
+    /// Where crashes lead to `stuck`, agents are not started for ever.
+    fn is_bounded(&self) -> Result<(), String> {
+        if self.lifecycle.find(STUCK).is_none() {
+            return Ok(());
+        }
+        if self.agents > MOST_AGENTS {
+            return Err(format!("{} agents were started, and nobody asked", self.agents));
+        }
+        let rules = self.lifecycle.exits.rules.iter().filter(|rule| rule.state == self.state.status);
+        let limit = rules.filter_map(|rule| match rule.reaction {
+            Reaction::Crash { stuck_after, .. } => stuck_after,
+            Reaction::Advance(_) | Reaction::Choose(_) | Reaction::MarkDead => None,
+        });
+        match limit.max() {
+            Some(limit) if self.crashes > limit => Err(format!("{} crashes in `{}`", self.crashes, self.status())),
+            _ => Ok(()),
+        }
+    }
+
+    /// What an append says beside its events: effects settle in turn, none is asked for twice, and the header is what
+    /// all of it adds up to.
+    fn moves_on(&mut self, append: &Append) -> Result<(), String> {
+        if append.expected != self.version {
+            return Err(format!("an append for version {} at version {}", append.expected, self.version));
+        }
+        self.version += append.events.len() as u64;
+        self.state.check_invariants(&self.lifecycle)?;
+        for effect in &append.settled {
+            if self.doing.as_ref() == Some(effect) {
+                return Err(format!("{effect} is settled while somebody is at it"));
+            }
+            if self.line.pop_front().as_ref() != Some(effect) {
+                return Err(format!("{effect} is settled before its turn, or twice"));
+            }
+        }
+        for effect in &append.effects {
+            if !self.known.insert(effect.id.clone()) {
+                return Err(format!("{} is asked for twice", effect.id));
+            }
+            self.line.push_back(effect.id.clone());
+        }
+        let kept = Kept {
+            id: append.stream.to_string(),
+            definition: self.definition.clone(),
+            state: self.state.clone(),
+            open: self.line.iter().cloned().collect(),
+        };
+        match task_state::write(&kept) == append.header.data {
+            true => Ok(()),
+            false => Err("the header is not what the events add up to".into()),
+        }
+    }
+
+    /// Whether the whole log adds up to what is stored, and to what was seen of it as it was written.
+    pub(super) fn adds_up(
+        &self,
+        stored: &Stored,
+        log: impl Iterator<Item = sluice_store::Event>,
+    ) -> Result<bool, String> {
+        let read = |event: sluice_store::Event| task_event::read(event.version, &event.data);
+        let events = log.map(read).collect::<Result<Vec<Event>, _>>().map_err(|error| error.to_string())?;
+        let actor = TaskActor::restore(self.lifecycle.clone(), stored).map_err(|error| error.to_string())?;
+        let folded = TaskState::fold(&self.lifecycle, &events);
+        Ok(folded.as_ref() == Some(actor.state())
+            && *actor.state() == self.state
+            && actor.image() == stored.header.data
+            && stored.effects.len() == self.line.len())
+    }
+
+    /// At the end of a life every task has ended: agents do, and people cancel what is left.
+    pub(super) fn is_over(&self, stream: &StreamId) -> Result<(), String> {
+        match self.is_finished() && self.line.is_empty() {
+            true => Ok(()),
+            false => Err(format!("{stream} did not end: `{}`, and left is {:?}", self.status(), self.line)),
+        }
+    }
+}
