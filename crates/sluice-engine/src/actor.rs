@@ -4,7 +4,9 @@
 
 use sluice_core::machine::{Moment, Refusal, RefusalCode};
 use sluice_core::{run, task};
-use sluice_store::{Effect, Event, Header, RowKey};
+use sluice_store::{Digest, Effect, Event, Header, RowKey};
+
+use crate::loader::pin;
 
 /// What can be said to an actor.
 #[derive(Clone, Debug)]
@@ -27,6 +29,51 @@ pub enum Said {
     },
     /// A timer is due.
     Timer(String),
+    /// Something is to be written down that moves nothing.
+    Remark(Remark),
+}
+
+/// A fact about a task's files and surroundings. It is written down, and nothing follows from it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Remark {
+    /// Its file was read, and this is what agents and people had written. It is kept as it was.
+    Read {
+        /// All of it.
+        body: Vec<u8>,
+    },
+    /// Its file claims something of the engine's that the engine never wrote.
+    Forged {
+        /// Which key.
+        key: String,
+        /// What it claims.
+        found: String,
+        /// What is true.
+        truth: String,
+    },
+    /// The main checkout changed while an agent was at work elsewhere.
+    Leak {
+        /// What changed.
+        what: String,
+        /// The agent's session.
+        session: String,
+    },
+    /// A person removed it from every list.
+    Deleted,
+}
+
+impl Said {
+    /// What is to be kept beside the events.
+    pub(crate) fn body(&self) -> Option<(Digest, Vec<u8>)> {
+        match self {
+            Said::Remark(Remark::Read { body }) => Some((pin(body), body.clone())),
+            Said::Remark(Remark::Forged { .. } | Remark::Leak { .. } | Remark::Deleted)
+            | Said::Run(_)
+            | Said::Task(_)
+            | Said::Outcome { .. }
+            | Said::Lost { .. }
+            | Said::Timer(_) => None,
+        }
+    }
 }
 
 /// The result of an effect.

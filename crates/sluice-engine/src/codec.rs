@@ -5,6 +5,7 @@
 
 pub mod data;
 pub mod outbox;
+pub mod remark;
 pub mod run_effect;
 pub mod run_event;
 pub mod run_state;

@@ -51,12 +51,22 @@ impl Observer for Unobserved {
 #[derive(Clone)]
 pub struct Reporter {
     messages: Sender<Event>,
+    tokens: Arc<AtomicU64>,
 }
 
 impl Reporter {
     /// Sends a message to the loop. When the loop has ended there is nobody to tell, and nothing to do about it.
     pub fn send(&self, message: Message) {
         let _ = self.messages.send(Event::Message(message));
+    }
+
+    /// Sends a message that carries this token, and gives what will hold the answer once it is durable. It never will
+    /// when the loop has ended.
+    pub fn ask(&self, message: impl FnOnce(Token) -> Message) -> Receiver<Answer> {
+        let token = Token(self.tokens.fetch_add(1, Ordering::Relaxed));
+        let (reply, answer) = channel();
+        let _ = self.messages.send(Event::Ask(message(token), token, reply));
+        answer
     }
 }
 
@@ -92,10 +102,9 @@ pub struct Parts {
 
 /// A loop that is going round.
 pub struct Host {
-    messages: Sender<Event>,
+    reporter: Reporter,
     engine: JoinHandle<Result<(), StoreError>>,
     threads: Vec<JoinHandle<()>>,
-    next_token: AtomicU64,
     stopping: Arc<AtomicBool>,
     faults: Faults,
 }
@@ -134,12 +143,13 @@ impl Host {
             stopping: stopping.clone(),
         };
         let faults = Faults::default();
+        let reporter = Reporter { messages, tokens: Arc::new(AtomicU64::new(1)) };
         let engine = Loop {
             reactor: Reactor::new(ownership.epoch),
             clock,
             executor,
             observer,
-            reporter: Reporter { messages: messages.clone() },
+            reporter: reporter.clone(),
             writer,
             batches,
             loads,
@@ -148,20 +158,17 @@ impl Host {
         };
         let threads = vec![spawn("store-writer", move || storing.run()), spawn("store-reader", move || reading.run())];
         let engine = spawn("engine", move || engine.run(&inbox));
-        Ok(Host { messages, engine, threads, next_token: AtomicU64::new(1), stopping, faults })
+        Ok(Host { reporter, engine, threads, stopping, faults })
     }
 
     /// Where messages can be sent without waiting for an answer.
     pub fn reporter(&self) -> Reporter {
-        Reporter { messages: self.messages.clone() }
+        self.reporter.clone()
     }
 
-    /// Sends a message that carries this token, and gives what will hold the answer once it is durable.
+    /// Sends a message and gives what will hold its answer; see [`Reporter::ask`].
     pub fn ask(&self, message: impl FnOnce(Token) -> Message) -> Receiver<Answer> {
-        let token = Token(self.next_token.fetch_add(1, Ordering::Relaxed));
-        let (reply, answer) = channel();
-        let _ = self.messages.send(Event::Ask(message(token), token, reply));
-        answer
+        self.reporter.ask(message)
     }
 
     /// The streams that stopped because they cannot be understood, and why.
@@ -178,7 +185,7 @@ impl Host {
     /// before, if it had.
     pub fn stop(self) -> Result<(), StoreError> {
         self.stopping.store(true, Ordering::Relaxed);
-        let _ = self.messages.send(Event::Stop);
+        let _ = self.reporter.messages.send(Event::Stop);
         self.threads.iter().for_each(|thread| thread.thread().unpark());
         let ended = self.engine.join();
         for thread in self.threads {

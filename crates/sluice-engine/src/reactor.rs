@@ -189,11 +189,11 @@ impl Reactor {
             self.load(&stream).push((token, said));
             return;
         };
-        let version = slot.version;
+        let (version, body) = (slot.version, said.body());
         // A machine that panics has a fault that is ours. What it knew may be half changed, so it is dropped; the others
         // go on, and what is stored of it is whole.
         let answer = match catch_unwind(AssertUnwindSafe(|| slot.actor.take(said, now))) {
-            Ok(Ok(Some(change))) => return self.gather(&stream, change, token, Vec::new()),
+            Ok(Ok(Some(change))) => return self.gather(&stream, change, token, body.into_iter().collect()),
             Ok(Ok(None)) => Answer::Done(Recorded { after: version, last: version }),
             Ok(Err(refusal)) => Answer::Refused(refusal),
             Err(panic) => return self.fault(&stream, words(panic.as_ref()), token.into_iter().collect()),

@@ -252,7 +252,7 @@ impl Actor for RunActor {
     fn take(&mut self, said: Said, now: Moment) -> Result<Option<Change>, Refusal> {
         let input = match said {
             Said::Run(input) => input,
-            Said::Task(_) => return Err(misdirected("run", "task")),
+            Said::Task(_) | Said::Remark(_) => return Err(misdirected("run", "task")),
             Said::Outcome { effect, outcome } => return Ok(self.outcome(&effect, outcome, now)),
             Said::Lost { effect } => {
                 let Some((step, attempt, part)) = performed(&effect) else { return Ok(None) };

@@ -7,16 +7,18 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use sluice_core::lifecycle::Lifecycle;
-use sluice_core::machine::{Decision, Moment, Refusal};
+use sluice_core::machine::{Decision, Moment, Refusal, RefusalCode};
 use sluice_core::task::input::{Found, Outcome as Ended};
 use sluice_core::task::state::Phase;
 use sluice_core::task::{Asker, Create, Effect, EffectKey, Event, Input, TaskState, create, decide};
 use sluice_store::{Card, Effect as StoredEffect, Event as StoredEvent, Header, Stored};
 
-use crate::actor::{Actor, Change, Outcome, Said, Wanted, misdirected};
+use crate::actor::{Actor, Change, Outcome, Remark, Said, Wanted, misdirected};
 use crate::codec::outbox::{self, Note};
+use crate::codec::remark::{self, Remarks};
 use crate::codec::task_state::Kept;
 use crate::codec::{Unreadable, task_effect, task_event, task_state};
+use crate::loader::pin;
 
 /// A task.
 pub struct TaskActor {
@@ -28,6 +30,8 @@ pub struct TaskActor {
 impl TaskActor {
     /// The kind that its card names.
     pub const KIND: &str = "task";
+    /// The status that its card shows when a person has removed it from every list.
+    pub const DELETED: &str = "deleted";
 
     /// A task that begins now, by the lifecycle with this digest, and what is to be stored of it.
     pub fn create(
@@ -39,7 +43,7 @@ impl TaskActor {
     ) -> Result<(Self, Change), Refusal> {
         let decision = create(&lifecycle, wanted, now)?;
         let state = TaskState::fold(&lifecycle, &decision.events).expect("a creation begins with the task");
-        let kept = Kept { id, definition, state, open: Vec::new() };
+        let kept = Kept { id, definition, state, open: Vec::new(), remarks: Remarks::default() };
         let mut actor = TaskActor { lifecycle, kept, created: now.0 };
         let change = actor.change(decision, None, wanted.by, now);
         Ok((actor, change))
@@ -87,7 +91,10 @@ impl TaskActor {
         let about = &self.kept.state.about;
         let card = Card {
             kind: Self::KIND.into(),
-            status: self.lifecycle.state_name(self.kept.state.status).into(),
+            status: match self.kept.remarks.deleted {
+                true => Self::DELETED.into(),
+                false => self.lifecycle.state_name(self.kept.state.status).into(),
+            },
             group: shown(&about.project),
             title: shown(&about.summary),
             open: !self.is_finished(),
@@ -171,14 +178,49 @@ impl TaskActor {
     fn settle(&mut self, effect: String, error: Option<String>, now: Moment) -> Change {
         let note = Note::Settled { effect: effect.clone(), error };
         self.kept.open.retain(|id| *id != effect);
+        let event = self.event(note.kind(), outbox::VERSION, outbox::write(&note), Asker::Engine, now);
+        self.noted_down(event, vec![effect], now)
+    }
+
+    /// An event that is none of the machine's.
+    fn noted_down(&self, event: StoredEvent, settled: Vec<String>, now: Moment) -> Change {
         Change {
-            events: vec![self.event(note.kind(), outbox::VERSION, outbox::write(&note), Asker::Engine, now)],
+            events: vec![event],
             header: self.describe(now),
             rows: Vec::new(),
             effects: Vec::new(),
-            settled: vec![effect],
+            settled,
             timers: Vec::new(),
         }
+    }
+
+    /// Writes a remark down, unless it says what the last of its kind said.
+    fn remark(&mut self, remark: &Remark, now: Moment) -> Result<Option<Change>, Refusal> {
+        let remarks = &mut self.kept.remarks;
+        let mut digest = String::new();
+        let is_new = match remark {
+            Remark::Read { body } => {
+                digest = pin(body).to_string();
+                remarks.body.replace(digest.clone()).as_ref() != Some(&digest)
+            }
+            Remark::Forged { key, found, .. } => {
+                let claim = format!("{key}: {found}");
+                remarks.forged.replace(claim.clone()) != Some(claim)
+            }
+            Remark::Leak { .. } => true,
+            Remark::Deleted if !self.is_finished() => {
+                return Err(
+                    Refusal::new(RefusalCode::StepOpen, "Not deleted: the task is still open").hint("cancel it first")
+                );
+            }
+            Remark::Deleted => !std::mem::replace(&mut self.kept.remarks.deleted, true),
+        };
+        if !is_new {
+            return Ok(None);
+        }
+        let data = remark::write(remark, &digest);
+        let event = self.event(remark::kind(remark), remark::VERSION, data, Asker::Engine, now);
+        Ok(Some(self.noted_down(event, Vec::new(), now)))
     }
 }
 
@@ -210,6 +252,7 @@ impl Actor for TaskActor {
                 Ok(self.ended(effect, Ended::Failed("whoever performed it went away without a word".into()), now))
             }
             Said::Timer(_) => Ok(None),
+            Said::Remark(remark) => self.remark(&remark, now),
             Said::Run(_) => Err(misdirected("task", "run")),
         }
     }

@@ -10,9 +10,10 @@ mod storage;
 use fixture::{RECIPE, create_run, create_task, default_lifecycle, is_done, pinned, say, start};
 use sluice_core::run;
 use sluice_core::task::{Asker, Evidence, Input};
-use sluice_engine::actor::Said;
+use sluice_engine::actor::{Remark, Said};
+use sluice_engine::loader::pin;
 use sluice_engine::reactor::Answer;
-use sluice_store::Store;
+use sluice_store::{Store, StreamId};
 
 fn cancel_run() -> Said {
     Said::Run(run::Input::Cancel { reason: String::new() })
@@ -91,4 +92,34 @@ fn what_is_there_is_not_created_twice() {
     assert!(is_done(&create_run(&host, "run-1").recv().unwrap()));
     assert_eq!(create_run(&host, "run-1").recv().unwrap(), Answer::Conflict);
     host.stop().unwrap();
+}
+
+/// What is written down about a task's files: a body once and whole, a forgery once, and nothing moves.
+#[test]
+fn remarks_are_written_down_and_move_nothing() {
+    let store = Store::open("memory:").unwrap();
+    let (host, _handed) = start(&store, false).unwrap();
+    assert!(is_done(&create_task(&host, pinned(default_lifecycle())).recv().unwrap()));
+    let read = |body: &str| Said::Remark(Remark::Read { body: body.into() });
+    let forged =
+        || Said::Remark(Remark::Forged { key: "status".into(), found: "done".into(), truth: "working".into() });
+    for said in [read("one"), read("one"), read("two"), forged(), forged()] {
+        assert!(is_done(&say(&host, "task-1", said)));
+    }
+    assert!(matches!(say(&host, "task-1", Said::Remark(Remark::Deleted)), Answer::Refused(_)), "it is open");
+    host.stop().unwrap();
+
+    let mut reader = store.reader().unwrap();
+    let events = reader.history(&StreamId::new("task-1"), 0, 100).unwrap();
+    let kinds: Vec<&str> = events.iter().map(|(_, event)| event.kind.as_str()).collect();
+    assert_eq!(kinds[kinds.len() - 3..], ["artifact.read", "artifact.read", "artifact.forged"]);
+    for body in ["one", "two"] {
+        assert_eq!(reader.blob(&pin(body.as_bytes())).unwrap().as_deref(), Some(body.as_bytes()));
+    }
+    let (host, _handed) = start(&store, false).unwrap();
+    let before = reader.load(&StreamId::new("task-1")).unwrap().unwrap();
+    assert!(is_done(&say(&host, "task-1", read("two"))), "after a restart it is known all the same");
+    host.stop().unwrap();
+    assert_eq!(reader.load(&StreamId::new("task-1")).unwrap().unwrap(), before);
+    assert_eq!(before.header.card.status, "working");
 }

@@ -13,6 +13,7 @@ use sluice_core::task::TaskState;
 use sluice_core::task::session::{Death, Session};
 use sluice_core::task::state::{EdgeId, Job, Start, Turn, Visit, Workspace, WorkspaceName};
 
+use super::remark::Remarks;
 use super::task_data::{
     StoredAbout, StoredAgent, StoredAsker, StoredAttention, StoredExit, StoredJudged, StoredPlace, StoredPrompt,
     action, read_seen, write_seen,
@@ -34,6 +35,8 @@ pub struct Kept {
     /// The ids of the effects that are not settled, in the order in which they were asked for. The outbox does not
     /// know that order: it is sorted by id.
     pub open: Vec<String>,
+    /// What was written down about it beside its events.
+    pub remarks: Remarks,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -43,6 +46,8 @@ struct StoredHeader {
     id: String,
     open: Vec<String>,
     state: StoredState,
+    #[serde(default, skip_serializing_if = "Remarks::is_empty")]
+    remarks: Remarks,
 }
 
 /// What is asked first of a header: by which definition it is read.
@@ -139,6 +144,7 @@ pub fn write(kept: &Kept) -> Vec<u8> {
         id: kept.id.clone(),
         open: kept.open.clone(),
         state: (&kept.state).into(),
+        remarks: kept.remarks.clone(),
     })
 }
 
@@ -152,7 +158,7 @@ pub fn definition_of(header: &[u8]) -> Result<String, Unreadable> {
 /// look twice.
 pub fn read(lifecycle: &Lifecycle, header: &[u8]) -> Result<Kept, Unreadable> {
     definition_of(header)?;
-    let StoredHeader { version: _, definition, id, open, state } = serde_json::from_slice(header)?;
+    let StoredHeader { version: _, definition, id, open, state, remarks } = serde_json::from_slice(header)?;
     let state = TaskState::try_from(state)?;
     state.check_invariants(lifecycle).map_err(Unreadable)?;
     let unknown = state.turns.iter().flat_map(|turn| &turn.jobs).any(|job| match job {
@@ -162,7 +168,7 @@ pub fn read(lifecycle: &Lifecycle, header: &[u8]) -> Result<Kept, Unreadable> {
     if unknown {
         return Err(Unreadable("an agent is to be started for a state that the lifecycle does not have".into()));
     }
-    Ok(Kept { id, definition, state, open })
+    Ok(Kept { id, definition, state, open, remarks })
 }
 
 impl From<&TaskState> for StoredState {

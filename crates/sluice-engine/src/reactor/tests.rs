@@ -61,7 +61,7 @@ impl Actor for Wisher {
                 Ok(Some(change(&[], vec![effect])))
             }
             Said::Run(_) => panic!("what a machine must not do"),
-            Said::Task(_) => Ok(None),
+            Said::Task(_) | Said::Remark(_) => Ok(None),
         }
     }
 

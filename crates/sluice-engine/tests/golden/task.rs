@@ -16,6 +16,7 @@ use sluice_core::task::state::{
 use sluice_core::task::{Action, Asker, Digest, Effect, EffectKey, Event, Instruction, TaskState};
 use sluice_dialect::prompts::NoPrompts;
 use sluice_dialect::{Definition, Source, Sources, load};
+use sluice_engine::codec::remark::Remarks;
 use sluice_engine::codec::task_state::Kept;
 use sluice_engine::codec::{task_effect, task_event, task_state};
 
@@ -468,6 +469,7 @@ fn states() {
         definition: "d1".into(),
         state: state.clone(),
         open: vec!["write-41".into(), "turn-4/2 kill_session".into()],
+        remarks: Remarks::default(),
     };
     let write = |it: &TaskState| json(&task_state::write(&kept(it)));
     let lifecycle = lifecycle();

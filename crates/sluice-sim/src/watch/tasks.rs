@@ -11,6 +11,7 @@ use sluice_core::task::event::Moved;
 use sluice_core::task::session::{Change, Place, Role, SessionId};
 use sluice_core::task::state::{Phase, Workspace, WorkspaceName};
 use sluice_core::task::{Asker, Event, TaskState};
+use sluice_engine::codec::remark::Remarks;
 use sluice_engine::codec::task_state::Kept;
 use sluice_engine::codec::{outbox, task_event, task_state};
 use sluice_engine::task_actor::TaskActor;
@@ -280,6 +281,7 @@ impl TaskWatch {
             definition: self.definition.clone(),
             state: self.state.clone(),
             open: self.line.iter().cloned().collect(),
+            remarks: Remarks::default(),
         };
         match task_state::write(&kept) == append.header.data {
             true => Ok(()),
