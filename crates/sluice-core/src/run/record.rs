@@ -10,6 +10,9 @@ use super::state::{
 use crate::machine::Moment;
 use crate::recipe::{FailureKind, OnLimit, StepId, Work};
 
+/// How often a step whose worker went away is given to another, before that counts as a failure of its own.
+pub(super) const MOST_LOSSES: u32 = 10;
+
 /// What events are recorded in.
 pub(super) trait Book {
     fn step(&self, id: StepId) -> &StepState;
@@ -210,7 +213,7 @@ fn is_loss(failure: &Failure) -> bool {
 }
 
 fn count_failure(state: &mut StepState, failure: &Failure) {
-    match is_loss(failure) {
+    match is_loss(failure) && state.losses < MOST_LOSSES {
         true => state.losses += 1,
         false => state.failures += 1,
     }
