@@ -6,14 +6,11 @@ use super::event::{Event, Failure, Outcome, QuestionKind, SkipReason};
 use super::input::{Given, Input, Mode, Report};
 use super::law::Status;
 use super::plan::Plan;
-use super::record::{Book, asks};
+use super::record::{Book, MOST_LOSSES, asks};
 use super::sketch::Sketch;
 use super::state::{End, Progress, RunState, StepStatus, parts, takes_place};
 use crate::machine::{Decision, Moment, Refusal, RefusalCode};
 use crate::recipe::{FailureKind, Join, OnExhausted, StepId, Work};
-
-/// How often a step whose worker went away is given to another, before it counts as failed.
-const MOST_LOSSES: u32 = 10;
 
 type Decided = Result<Decision<Event, Effect>, Refusal>;
 

@@ -10,6 +10,9 @@ use super::state::{
 use crate::machine::Moment;
 use crate::recipe::{FailureKind, OnLimit, StepId, Work};
 
+/// How often a step whose worker went away is given to another, before that counts as a failure of its own.
+pub(super) const MOST_LOSSES: u32 = 10;
+
 /// What events are recorded in.
 pub(super) trait Book {
     fn step(&self, id: StepId) -> &StepState;
@@ -59,17 +62,7 @@ pub(super) fn record<B: Book>(book: &mut B, plan: &Plan, event: &Event) {
             change(book, plan, *step, Happening::Failed, StepStatus::Failed(failure.clone()));
             book.step_mut(*step).ended = Some(*at);
         }
-        Event::StepRetried { step, failure, until } => {
-            let progress = match (&book.step(*step).status, failure) {
-                (StepStatus::Running(progress @ Progress::Turns { .. }), failure) if is_loss(failure) => {
-                    Some(progress.clone())
-                }
-                _ => None,
-            };
-            let status = StepStatus::Retrying { failure: failure.clone(), until: *until, progress };
-            change(book, plan, *step, Happening::Retried, status);
-            count_failure(book.step_mut(*step), failure);
-        }
+        Event::StepRetried { step, failure, until } => retried(book, plan, *step, failure, *until),
         Event::StepSkipped { step, reason, at } => {
             change(book, plan, *step, Happening::Skipped, StepStatus::Skipped(*reason));
             book.step_mut(*step).ended = Some(*at);
@@ -79,14 +72,7 @@ pub(super) fn record<B: Book>(book: &mut B, plan: &Plan, event: &Event) {
             let answer = Answer { option: option.clone(), message: message.clone(), by: *by };
             answered(book, *step, *question, answer);
         }
-        Event::Asked { step, part, question } => {
-            let asked = Asked { part: *part, question: question.clone(), answer: None };
-            note(book, *step, Happening::Asked, |state| {
-                state.asks += 1;
-                state.asked.push(asked);
-            });
-            *book.questions_mut() = question.id;
-        }
+        Event::Asked { step, part, question } => asked(book, *step, *part, question),
         Event::Withdrawn { step, question } => {
             note(book, *step, Happening::Withdrawn, |state| state.asked.retain(|it| it.question.id != *question));
         }
@@ -104,6 +90,25 @@ pub(super) fn record<B: Book>(book: &mut B, plan: &Plan, event: &Event) {
         Event::Reopened { step, guidance } => reopened(book, plan, *step, guidance.clone()),
         Event::Ended { end, at } => ended(book, plan, end, *at),
     }
+}
+
+/// Another attempt will be made. One whose worker went away goes on with the turns it had.
+fn retried<B: Book>(book: &mut B, plan: &Plan, step: StepId, failure: &Failure, until: Moment) {
+    let progress = match &book.step(step).status {
+        StepStatus::Running(progress @ Progress::Turns { .. }) if is_loss(failure) => Some(progress.clone()),
+        _ => None,
+    };
+    let status = StepStatus::Retrying { failure: failure.clone(), until, progress };
+    change(book, plan, step, Happening::Retried, status);
+    count_failure(book.step_mut(step), failure);
+}
+
+fn asked<B: Book>(book: &mut B, step: StepId, part: Part, question: &Question) {
+    note(book, step, Happening::Asked, |state| {
+        state.asks += 1;
+        state.asked.push(Asked { part, question: question.clone(), answer: None });
+    });
+    *book.questions_mut() = question.id;
 }
 
 /// An agent's question has its answer, which is kept; or the question that a step is held for has.
@@ -210,7 +215,7 @@ fn is_loss(failure: &Failure) -> bool {
 }
 
 fn count_failure(state: &mut StepState, failure: &Failure) {
-    match is_loss(failure) {
+    match is_loss(failure) && state.losses < MOST_LOSSES {
         true => state.losses += 1,
         false => state.failures += 1,
     }
