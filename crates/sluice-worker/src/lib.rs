@@ -2,3 +2,9 @@
 //!
 //! Nothing here knows what a task or a run is or where it stands. Each part is told what to do, does it at most once
 //! under the same name, and says how it went. No value ever becomes part of a shell script.
+
+pub mod forge;
+pub mod git;
+pub mod leak;
+pub mod merge;
+pub mod workspace;

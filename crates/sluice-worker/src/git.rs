@@ -1,0 +1,309 @@
+//! git as a program: how it is called, and what it must never take from or do to its surroundings.
+//!
+//! Arguments travel as they are and never through a shell. Nothing of the caller's git environment leaks in, nothing is
+//! asked on a terminal, and no hook of the user's runs unless a call says so.
+
+mod error;
+mod name;
+mod quote;
+mod remote;
+mod repository;
+pub(crate) mod run;
+mod status;
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+pub use error::{Family, GitError};
+pub use name::slug;
+pub(crate) use quote::{path_of, quote, shown, unquote};
+pub use repository::Repository;
+use run::{Ended, Trouble};
+pub(crate) use status::Changes;
+
+/// How long a call waits for another git to let go of its lock.
+const LOCK_PATIENCE: Duration = Duration::from_secs(10);
+
+/// What every call is told. Housekeeping in the background would outlive the call, and a hook could change what is
+/// being kept. References wait for each other's locks.
+const SETTINGS: [&str; 12] = [
+    "gc.auto=0",
+    "maintenance.auto=false",
+    "core.fsmonitor=false",
+    "core.filesRefLockTimeout=10000",
+    "core.packedRefsTimeout=10000",
+    "core.quotePath=true",
+    "submodule.recurse=false",
+    "advice.detachedHead=false",
+    "color.ui=false",
+    "i18n.commitEncoding=UTF-8",
+    "i18n.logOutputEncoding=UTF-8",
+    "checkout.defaultRemote=origin",
+];
+
+/// What of a caller's `GIT_…` environment a call may see: how to reach others and who one is, never which repository.
+const INHERITED: [&str; 16] = [
+    "GIT_ASKPASS",
+    "GIT_AUTHOR_EMAIL",
+    "GIT_AUTHOR_NAME",
+    "GIT_COMMITTER_EMAIL",
+    "GIT_COMMITTER_NAME",
+    "GIT_CONFIG_GLOBAL",
+    "GIT_CONFIG_NOSYSTEM",
+    "GIT_CONFIG_SYSTEM",
+    "GIT_EXEC_PATH",
+    "GIT_PROXY_SSL_CAINFO",
+    "GIT_SSH",
+    "GIT_SSH_COMMAND",
+    "GIT_SSH_VARIANT",
+    "GIT_SSL_CAINFO",
+    "GIT_SSL_CAPATH",
+    "GIT_SSL_NO_VERIFY",
+];
+
+/// How git is called here.
+#[derive(Clone, Debug)]
+pub struct Git {
+    program: PathBuf,
+    local: Duration,
+    network: Duration,
+    environment: Vec<(OsString, OsString)>,
+}
+
+impl Default for Git {
+    fn default() -> Git {
+        Git {
+            program: PathBuf::from("git"),
+            local: Duration::from_secs(600),
+            network: Duration::from_secs(120),
+            environment: Vec::new(),
+        }
+    }
+}
+
+impl Git {
+    /// The same with another program.
+    pub fn with_program(mut self, program: &Path) -> Git {
+        self.program = program.to_owned();
+        self
+    }
+
+    /// The same with other time limits: for what stays on this machine, and for what goes over the network.
+    pub fn with_limits(mut self, local: Duration, network: Duration) -> Git {
+        (self.local, self.network) = (local, network);
+        self
+    }
+
+    /// The same with one more variable in git's environment.
+    pub fn with_environment(mut self, name: &str, value: impl Into<OsString>) -> Git {
+        self.environment.push((name.into(), value.into()));
+        self
+    }
+
+    /// How long something that goes over the network may take.
+    pub(crate) fn network_limit(&self) -> Duration {
+        self.network
+    }
+
+    /// The environment that git and what calls git get.
+    pub(crate) fn surround(&self, command: &mut Command) {
+        for (name, _) in std::env::vars_os() {
+            let text = name.to_string_lossy();
+            if text.starts_with("GIT_") && !INHERITED.contains(&text.as_ref()) {
+                command.env_remove(&name);
+            }
+        }
+        command.env("GIT_TERMINAL_PROMPT", "0").env("GCM_INTERACTIVE", "never").env("GIT_EDITOR", ":");
+        command.env("LC_ALL", "C").env_remove("LANGUAGE");
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
+    }
+
+    /// A call in this folder.
+    pub(crate) fn at(&self, folder: &Path) -> Call {
+        Call {
+            git: self.clone(),
+            folder: folder.to_owned(),
+            settings: Vec::new(),
+            arguments: Vec::new(),
+            environment: Vec::new(),
+            input: Vec::new(),
+            limit: self.local,
+            hooks: false,
+        }
+    }
+}
+
+/// One call of git, before it is made.
+#[derive(Clone, Debug)]
+pub(crate) struct Call {
+    git: Git,
+    folder: PathBuf,
+    settings: Vec<OsString>,
+    arguments: Vec<OsString>,
+    environment: Vec<(OsString, OsString)>,
+    input: Vec<u8>,
+    limit: Duration,
+    hooks: bool,
+}
+
+impl Call {
+    /// One more argument.
+    pub(crate) fn arg(mut self, argument: impl AsRef<OsStr>) -> Call {
+        self.arguments.push(argument.as_ref().to_owned());
+        self
+    }
+
+    /// More arguments.
+    pub(crate) fn args<A: AsRef<OsStr>>(mut self, arguments: impl IntoIterator<Item = A>) -> Call {
+        self.arguments.extend(arguments.into_iter().map(|it| it.as_ref().to_owned()));
+        self
+    }
+
+    /// An option of git itself, before the command.
+    pub(crate) fn option(mut self, option: impl Into<OsString>) -> Call {
+        self.settings.push(option.into());
+        self
+    }
+
+    /// One more variable of the environment.
+    pub(crate) fn env(mut self, name: &str, value: impl Into<OsString>) -> Call {
+        self.environment.push((name.into(), value.into()));
+        self
+    }
+
+    /// What is fed to it.
+    pub(crate) fn input(mut self, input: impl Into<Vec<u8>>) -> Call {
+        self.input = input.into();
+        self
+    }
+
+    /// It talks to another machine.
+    pub(crate) fn network(mut self) -> Call {
+        self.limit = self.git.network;
+        self
+    }
+
+    /// The user's hooks run.
+    pub(crate) fn hooks(mut self) -> Call {
+        self.hooks = true;
+        self
+    }
+
+    /// It only looks, and takes no lock for it.
+    pub(crate) fn looking(self) -> Call {
+        self.env("GIT_OPTIONAL_LOCKS", "0")
+    }
+
+    /// How it ends, whatever its exit code. Another git's lock is waited for.
+    pub(crate) fn answer(&self) -> Result<Ended, GitError> {
+        let deadline = Instant::now() + LOCK_PATIENCE;
+        let mut pause = Duration::from_millis(5);
+        loop {
+            let ended = run::run(self.command(), &self.input, self.limit).map_err(|trouble| self.trouble(trouble))?;
+            if ended.code == Some(0) || !is_locked(&ended.stderr) || Instant::now() >= deadline {
+                return Ok(ended);
+            }
+            // git does not say when it lets go of a lock, so one asks again.
+            std::thread::park_timeout(pause);
+            pause = (pause * 2).min(Duration::from_millis(250));
+        }
+    }
+
+    /// What it says, if it ends well.
+    pub(crate) fn bytes(&self) -> Result<Vec<u8>, GitError> {
+        let ended = self.answer()?;
+        if ended.code == Some(0) { Ok(ended.stdout) } else { Err(self.failed(&ended)) }
+    }
+
+    /// What it says as a text without its last line break, if it ends well.
+    pub(crate) fn text(&self) -> Result<String, GitError> {
+        let bytes = self.bytes()?;
+        let text = String::from_utf8(bytes).map_err(|_| self.odd("not UTF-8"))?;
+        Ok(text.trim_end_matches('\n').to_owned())
+    }
+
+    /// What it says as a text, or nothing if it ends with the code 1, by which git says that there is none.
+    pub(crate) fn maybe(&self) -> Result<Option<String>, GitError> {
+        let ended = self.answer()?;
+        match ended.code {
+            Some(0) => Ok(Some(String::from_utf8_lossy(&ended.stdout).trim_end_matches('\n').to_owned())),
+            Some(1) => Ok(None),
+            _ => Err(self.failed(&ended)),
+        }
+    }
+
+    /// Just does it.
+    pub(crate) fn run(&self) -> Result<(), GitError> {
+        self.bytes().map(drop)
+    }
+
+    /// The failure that this end is.
+    pub(crate) fn failed(&self, ended: &Ended) -> GitError {
+        GitError::Failed { what: self.what(), said: said(ended) }
+    }
+
+    /// The failure that this answer is.
+    pub(crate) fn odd(&self, said: impl Into<String>) -> GitError {
+        GitError::Answer { what: self.what(), said: said.into() }
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(&self.git.program);
+        command.current_dir(&self.folder);
+        self.git.surround(&mut command);
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
+        for setting in SETTINGS {
+            command.args(["-c", setting]);
+        }
+        if !self.hooks {
+            command.args(["-c", "core.hooksPath=/dev/null"]);
+        }
+        command.args(&self.settings).args(&self.arguments);
+        command
+    }
+
+    fn what(&self) -> String {
+        let words: Vec<String> = self.arguments.iter().map(|it| it.to_string_lossy().into_owned()).collect();
+        let mut text = words.join(" ");
+        if let Some((cut, _)) = text.char_indices().nth(200) {
+            text.truncate(cut);
+            text.push('…');
+        }
+        format!("`git {text}` in {}", self.folder.display())
+    }
+
+    fn trouble(&self, trouble: Trouble) -> GitError {
+        match trouble {
+            // A missing folder gives the same error as a missing program.
+            Trouble::Start(source) if !self.folder.is_dir() => {
+                GitError::File { what: "cannot enter", path: self.folder.clone(), source }
+            }
+            Trouble::Start(source) => GitError::NoProgram { program: self.git.program.display().to_string(), source },
+            Trouble::Late(limit) => GitError::Late { what: self.what(), limit },
+        }
+    }
+}
+
+/// What a program said on its way out, short enough for a message.
+pub(crate) fn said(ended: &Ended) -> String {
+    let stderr = String::from_utf8_lossy(&ended.stderr);
+    let stdout = String::from_utf8_lossy(&ended.stdout);
+    let text = if stderr.trim().is_empty() { stdout } else { stderr };
+    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let text = lines.join("; ");
+    if text.is_empty() {
+        return ended.code.map_or_else(|| "ended by a signal".to_owned(), |code| format!("exit code {code}"));
+    }
+    match text.char_indices().nth(1000) {
+        Some((cut, _)) => format!("{}…", &text[..cut]),
+        None => text,
+    }
+}
+
+/// Whether it failed because another git holds a lock that it will let go of.
+fn is_locked(stderr: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(stderr);
+    text.contains("could not lock config file") || (text.contains(".lock'") && text.contains("File exists"))
+}

@@ -1,0 +1,288 @@
+//! Why something with git was not done. Messages say what happened, to what, and the way out.
+//!
+//! Never a panic and never half a deed without a word: what was kept or done before the failure stays as it is, and the
+//! same call may be made again.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// What kind of "no" it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Family {
+    /// The one who asks can mend it.
+    Refused,
+    /// The same call may succeed later.
+    Unavailable,
+    /// The fault is git's or ours.
+    Fault,
+}
+
+/// Why something with git was not done.
+#[derive(Debug, thiserror::Error)]
+pub enum GitError {
+    /// A program that is needed is not there.
+    #[error("`{program}` cannot be started; install it, or put it on the PATH")]
+    NoProgram {
+        /// Which program.
+        program: String,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A program did not end in time.
+    #[error("{what} did not end within {} s and was ended; look at the network and at the repository, then try again", limit.as_secs())]
+    Late {
+        /// What was run.
+        what: String,
+        /// How long it was given.
+        limit: Duration,
+    },
+    /// A program said no.
+    #[error("{what} failed: {said}")]
+    Failed {
+        /// What was run.
+        what: String,
+        /// What it said.
+        said: String,
+    },
+    /// A program's answer cannot be read.
+    #[error("{what} gave an answer that cannot be understood: {said}")]
+    Answer {
+        /// What was run.
+        what: String,
+        /// The answer, or what is wrong with it.
+        said: String,
+    },
+    /// A file or folder could not be read or written.
+    #[error("{what} {}", path.display())]
+    File {
+        /// What was tried.
+        what: &'static str,
+        /// Where.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// There is no git repository.
+    #[error("{} is not in a git repository ({said}); give the folder of one, or run `git init` there", path.display())]
+    NoRepository {
+        /// Where one was looked for.
+        path: PathBuf,
+        /// What git said.
+        said: String,
+    },
+    /// The repository has no commit to start from.
+    #[error(
+        "there is no commit to start from: {missing} is not there; make a first commit, or name another default branch"
+    )]
+    NoCommit {
+        /// What was looked for.
+        missing: String,
+    },
+    /// Not a name for a branch.
+    #[error("{name:?} cannot be the name of a branch; use letters, digits, `-`, `_` and `/`, without a `-` in front")]
+    BranchName {
+        /// The name.
+        name: String,
+    },
+    /// Not a name for a workspace.
+    #[error("{name:?} cannot be the name of a workspace; use letters, digits and `-`, 32 at most")]
+    WorkspaceName {
+        /// The name.
+        name: String,
+    },
+    /// There is no such branch.
+    #[error("there is no branch `{branch}`; look at `git branch --all`")]
+    NoBranch {
+        /// Which branch.
+        branch: String,
+    },
+    /// A branch of this name is already there.
+    #[error("there is a branch `{branch}` already; choose another name")]
+    BranchThere {
+        /// Which branch.
+        branch: String,
+    },
+    /// The branch is checked out in another place.
+    #[error(
+        "the branch `{branch}` is checked out in {}; switch that checkout to another branch (`git switch --detach`), or, if the folder is gone, run `git worktree prune`", folder.display()
+    )]
+    BranchElsewhere {
+        /// Which branch.
+        branch: String,
+        /// Where it is checked out.
+        folder: PathBuf,
+    },
+    /// The default branch is not deleted.
+    #[error("`{branch}` is the default branch and is not deleted; name the branch of a task")]
+    DefaultBranch {
+        /// Which branch.
+        branch: String,
+    },
+    /// The workspace belongs to other work.
+    #[error("the workspace {workspace} is bound to `{branch}` of {task}; release it first")]
+    Bound {
+        /// Which workspace.
+        workspace: String,
+        /// Which branch it is bound to.
+        branch: String,
+        /// Which task it is bound to.
+        task: String,
+    },
+    /// There is no such workspace.
+    #[error("there is no workspace {workspace}; `sluice workspace list` shows those there are")]
+    NoWorkspace {
+        /// Which workspace.
+        workspace: String,
+    },
+    /// Another process works on it.
+    #[error("{what} is in use by process {pid}; wait for it, then try again")]
+    Busy {
+        /// What is in use.
+        what: String,
+        /// By whom; empty if that cannot be told.
+        pid: String,
+    },
+    /// The files change while they are being kept.
+    #[error("the files in {} change while they are being kept, so nothing was removed; end what writes there, then try again", folder.display())]
+    Changing {
+        /// The folder of the workspace.
+        folder: PathBuf,
+    },
+    /// A submodule holds changes, which a keep cannot hold.
+    #[error("the submodule {path} in {} has changes of its own, so nothing was removed; commit and push them in the submodule, or undo them", folder.display())]
+    Submodule {
+        /// The folder of the workspace.
+        folder: PathBuf,
+        /// The path of the submodule.
+        path: String,
+    },
+    /// What was stored for a keep is not what lies on disk.
+    #[error("what was stored in {reference} is not what lies in {} ({detail}), so nothing was removed; look at the disk and at `git fsck`", folder.display())]
+    KeepDiffers {
+        /// The reference of the keep.
+        reference: String,
+        /// The folder of the workspace.
+        folder: PathBuf,
+        /// What differs.
+        detail: String,
+    },
+    /// There is no such keep.
+    #[error("nothing is kept as {task}/{number}; `sluice workspace restore` lists what is kept")]
+    NoKeep {
+        /// The task.
+        task: String,
+        /// The number.
+        number: u32,
+    },
+    /// A folder that should be new is there.
+    #[error("{} is there already; name a folder that does not exist", folder.display())]
+    FolderThere {
+        /// Which folder.
+        folder: PathBuf,
+    },
+    /// The checkout of the default branch has changes.
+    #[error("`{branch}` is checked out in {} with changes ({files}); commit or stash them, then merge again", folder.display())]
+    Dirty {
+        /// The default branch.
+        branch: String,
+        /// Where it is checked out.
+        folder: PathBuf,
+        /// Some of the changed files.
+        files: String,
+    },
+    /// The branch cannot be merged without a person.
+    #[error("`{branch}` and `{into}` conflict in {}; merge `{into}` into `{branch}` in its workspace, then merge again", files.join(", "))]
+    Conflict {
+        /// The branch that was to be merged.
+        branch: String,
+        /// The branch to merge into.
+        into: String,
+        /// The files in conflict.
+        files: Vec<String>,
+    },
+    /// A fast-forward was asked for and is not possible.
+    #[error(
+        "`{into}` has commits that `{branch}` lacks, so it cannot be fast-forwarded; rebase `{branch}`, or merge with a merge commit"
+    )]
+    NotFastForward {
+        /// The branch that was to be merged.
+        branch: String,
+        /// The branch to merge into.
+        into: String,
+    },
+    /// A branch moved while it was being worked with.
+    #[error("`{branch}` was moved by something else at the same time; try again")]
+    Moved {
+        /// Which branch.
+        branch: String,
+    },
+    /// There is no remote.
+    #[error("the repository has no remote; add one with `git remote add origin URL`, or merge with --local")]
+    NoRemote,
+    /// The remote did not take a push.
+    #[error("`{remote}` did not take {what}: {said}")]
+    Push {
+        /// Which remote.
+        remote: String,
+        /// What was pushed.
+        what: String,
+        /// What it said.
+        said: String,
+    },
+    /// The program for pull requests is not there.
+    #[error(
+        "pull requests need GitHub's command line, and `gh` is not on the PATH; install it and run `gh auth login`, or merge with --local"
+    )]
+    NoForge,
+    /// The program for pull requests said no.
+    #[error("`gh` could not {what}: {said}; look at `gh auth status`")]
+    Forge {
+        /// What it was to do.
+        what: &'static str,
+        /// What it said.
+        said: String,
+    },
+}
+
+impl GitError {
+    /// What kind of "no" it is.
+    pub fn family(&self) -> Family {
+        match self {
+            GitError::NoProgram { .. }
+            | GitError::NoRepository { .. }
+            | GitError::NoCommit { .. }
+            | GitError::BranchName { .. }
+            | GitError::WorkspaceName { .. }
+            | GitError::NoBranch { .. }
+            | GitError::BranchThere { .. }
+            | GitError::BranchElsewhere { .. }
+            | GitError::DefaultBranch { .. }
+            | GitError::Bound { .. }
+            | GitError::NoWorkspace { .. }
+            | GitError::Submodule { .. }
+            | GitError::NoKeep { .. }
+            | GitError::FolderThere { .. }
+            | GitError::Dirty { .. }
+            | GitError::Conflict { .. }
+            | GitError::NotFastForward { .. }
+            | GitError::NoRemote
+            | GitError::NoForge => Family::Refused,
+            GitError::Late { .. }
+            | GitError::Busy { .. }
+            | GitError::Changing { .. }
+            | GitError::Moved { .. }
+            | GitError::Push { .. }
+            | GitError::Forge { .. } => Family::Unavailable,
+            GitError::Failed { .. }
+            | GitError::Answer { .. }
+            | GitError::File { .. }
+            | GitError::KeepDiffers { .. } => Family::Fault,
+        }
+    }
+
+    /// For `map_err` on what the system says about a file.
+    pub(crate) fn file(what: &'static str, path: &std::path::Path) -> impl FnOnce(std::io::Error) -> GitError {
+        let path = path.to_owned();
+        move |source| GitError::File { what, path, source }
+    }
+}

@@ -1,0 +1,212 @@
+//! A repository of a user: where it is, which branch work starts from, what is checked out where.
+//!
+//! It only looks. What changes a repository stands where it is done: workspaces, merge, forge.
+
+use std::path::{Path, PathBuf};
+
+use super::quote::path_of;
+use super::{Call, Git, GitError};
+
+/// A repository of a user.
+#[derive(Clone, Debug)]
+pub struct Repository {
+    git: Git,
+    folder: PathBuf,
+    common: PathBuf,
+    default_branch: String,
+}
+
+/// A checkout that the repository knows: its main one, or a worktree.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Registered {
+    pub(crate) folder: PathBuf,
+    pub(crate) branch: Option<String>,
+    pub(crate) bare: bool,
+    pub(crate) locked: Option<String>,
+}
+
+impl Repository {
+    /// Opens the repository that this folder is in. Without a default branch one is found: the remote's, `main`,
+    /// `master`, or the one that is checked out.
+    pub fn open(git: Git, folder: &Path, default_branch: Option<&str>) -> Result<Repository, GitError> {
+        let call = git.at(folder).args(["rev-parse", "--path-format=absolute", "--git-common-dir"]);
+        let common = call.bytes().map_err(|error| match error {
+            GitError::Failed { said, .. } => GitError::NoRepository { path: folder.to_owned(), said },
+            error => error,
+        })?;
+        let common = path_of(Path::new(""), common.strip_suffix(b"\n").unwrap_or(&common));
+        let mut found = Repository { git, folder: common.clone(), common, default_branch: String::new() };
+        if let Some(main) = found.registered()?.into_iter().next().filter(|main| !main.bare && main.folder.is_dir()) {
+            found.folder = main.folder;
+        }
+        found.default_branch = match default_branch {
+            Some(name) => {
+                found.check_branch(name)?;
+                name.to_owned()
+            }
+            None => found.find_default_branch()?,
+        };
+        Ok(found)
+    }
+
+    /// The main checkout; the repository itself if it is bare.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The folder with what all checkouts share.
+    pub fn common(&self) -> &Path {
+        &self.common
+    }
+
+    /// The branch that work starts from and is merged into.
+    pub fn default_branch(&self) -> &str {
+        &self.default_branch
+    }
+
+    /// How git is called.
+    pub(crate) fn git(&self) -> &Git {
+        &self.git
+    }
+
+    /// A call in the main checkout.
+    pub(crate) fn call(&self) -> Call {
+        self.git.at(&self.folder)
+    }
+
+    /// The commit to start from: of the local default branch, else of the remote's.
+    pub fn default_commit(&self) -> Result<String, GitError> {
+        if let Some(commit) = self.commit(&format!("refs/heads/{}", self.default_branch))? {
+            return Ok(commit);
+        }
+        let remote = self.tracking(&self.default_branch)?.map(|(_, reference)| reference);
+        let commit = remote.map(|reference| self.commit(&reference)).transpose()?.flatten();
+        commit.ok_or_else(|| GitError::NoCommit { missing: format!("the branch `{}`", self.default_branch) })
+    }
+
+    /// The commit that a branch is at.
+    pub fn branch_commit(&self, branch: &str) -> Result<Option<String>, GitError> {
+        self.check_branch(branch)?;
+        self.commit(&format!("refs/heads/{branch}"))
+    }
+
+    /// The commit that a name means, if it means one.
+    pub fn commit(&self, name: &str) -> Result<Option<String>, GitError> {
+        let name = format!("{name}^{{commit}}");
+        self.call().args(["rev-parse", "--verify", "--quiet", "--end-of-options", &name]).maybe()
+    }
+
+    /// Refuses what cannot be the name of a branch.
+    pub fn check_branch(&self, name: &str) -> Result<(), GitError> {
+        check_branch_name(&self.git, &self.common, name)
+    }
+
+    /// Whether one commit is an ancestor of the other, or the same.
+    pub(crate) fn is_ancestor(&self, of: &str, commit: &str) -> Result<bool, GitError> {
+        let call = self.call().args(["merge-base", "--is-ancestor", of, commit]);
+        let ended = call.answer()?;
+        match ended.code {
+            Some(0) => Ok(true),
+            Some(1) => Ok(false),
+            _ => Err(call.failed(&ended)),
+        }
+    }
+
+    /// The references below these prefixes from which the commit can be reached.
+    pub(crate) fn reaching(&self, commit: &str, below: &[&str]) -> Result<Vec<String>, GitError> {
+        let call = self.call().args(["for-each-ref", "--format=%(refname)", "--contains", commit]).args(below);
+        Ok(call.text()?.lines().map(str::to_owned).collect())
+    }
+
+    /// All checkouts, the main one first.
+    pub(crate) fn registered(&self) -> Result<Vec<Registered>, GitError> {
+        let bytes = self.git.at(&self.common).looking().args(["worktree", "list", "--porcelain", "-z"]).bytes()?;
+        let mut all: Vec<Registered> = Vec::new();
+        for line in bytes.split(|byte| *byte == 0) {
+            if let Some(folder) = line.strip_prefix(b"worktree ") {
+                all.push(Registered { folder: path_of(Path::new(""), folder), ..Registered::default() });
+            }
+            let Some(last) = all.last_mut() else { continue };
+            let text = String::from_utf8_lossy(line);
+            if let Some(reference) = text.strip_prefix("branch ") {
+                last.branch = reference.strip_prefix("refs/heads/").map(str::to_owned);
+            } else if let Some(reason) = text.strip_prefix("locked") {
+                last.locked = Some(reason.trim().to_owned());
+            } else if text == "bare" {
+                last.bare = true;
+            }
+        }
+        Ok(all)
+    }
+
+    /// Where a branch is checked out.
+    pub(crate) fn checked_out(&self, branch: &str) -> Result<Option<PathBuf>, GitError> {
+        let found = self.registered()?.into_iter().find(|it| it.branch.as_deref() == Some(branch) && !it.bare);
+        Ok(found.map(|it| it.folder))
+    }
+
+    /// The names of the remotes.
+    pub(crate) fn remotes(&self) -> Result<Vec<String>, GitError> {
+        Ok(self.call().arg("remote").text()?.lines().map(str::to_owned).collect())
+    }
+
+    /// The remote to push to: `origin`, or the only one.
+    pub fn remote(&self) -> Result<Option<String>, GitError> {
+        let mut remotes = self.remotes()?;
+        match remotes.iter().position(|name| name == "origin") {
+            Some(origin) => Ok(Some(remotes.swap_remove(origin))),
+            None if remotes.len() == 1 => Ok(remotes.pop()),
+            None => Ok(None),
+        }
+    }
+
+    /// The remote that has a branch of this name, as last seen, and the reference that remembers it: `origin` if it
+    /// has one, else the first that does.
+    pub(crate) fn tracking(&self, branch: &str) -> Result<Option<(String, String)>, GitError> {
+        let mut remotes = self.remotes()?;
+        remotes.sort_by_key(|name| name != "origin");
+        for remote in remotes {
+            let reference = format!("refs/remotes/{remote}/{branch}");
+            if self.commit(&reference)?.is_some() {
+                return Ok(Some((remote, reference)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// A setting of the user's.
+    pub(crate) fn setting(&self, key: &str) -> Result<Option<String>, GitError> {
+        self.call().args(["config", "--get", key]).maybe()
+    }
+
+    fn find_default_branch(&self) -> Result<String, GitError> {
+        if let Some(remote) = self.remote()? {
+            let head = format!("refs/remotes/{remote}/HEAD");
+            let target = self.call().args(["symbolic-ref", "--quiet", &head]).maybe()?;
+            let prefix = format!("refs/remotes/{remote}/");
+            if let Some(branch) = target.and_then(|target| target.strip_prefix(&prefix).map(str::to_owned)) {
+                return Ok(branch);
+            }
+        }
+        for branch in ["main", "master"] {
+            if self.commit(&format!("refs/heads/{branch}"))?.is_some() {
+                return Ok(branch.to_owned());
+            }
+        }
+        let head = self.call().args(["symbolic-ref", "--quiet", "--short", "HEAD"]).maybe()?;
+        head.ok_or_else(|| GitError::NoCommit { missing: "a default branch".to_owned() })
+    }
+}
+
+/// Refuses what git would not take as the name of a branch, or would take for something else.
+pub(crate) fn check_branch_name(git: &Git, folder: &Path, name: &str) -> Result<(), GitError> {
+    let refused = || GitError::BranchName { name: name.chars().take(200).collect() };
+    // An argument cannot hold a NUL, and the file of a reference has a longest name.
+    if name.is_empty() || name == "@" || name.starts_with('-') || name.contains('\0') || name.len() > 200 {
+        return Err(refused());
+    }
+    // git expands `@{-1}`; what it gives back must be what was said.
+    let ended = git.at(folder).args(["check-ref-format", "--branch", name]).answer()?;
+    let said = ended.stdout.strip_suffix(b"\n");
+    if ended.code == Some(0) && said == Some(name.as_bytes()) { Ok(()) } else { Err(refused()) }
+}

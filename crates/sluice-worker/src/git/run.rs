@@ -1,0 +1,123 @@
+//! Runs one program to its end within a time limit, with everything it says.
+//!
+//! Never through a shell, and never with a terminal to ask questions on. A program that does not end in time is killed
+//! with all it has started.
+
+use std::io::{Read, Write};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process_group};
+
+/// How long a program's pipes may stay open after its end, held by something it has left behind.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// How a program ended and what it said.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    /// The exit code; none if a signal ended it.
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: Vec<u8>,
+    pub(crate) stderr: Vec<u8>,
+}
+
+/// Why there is no end to report.
+#[derive(Debug)]
+pub(crate) enum Trouble {
+    /// It could not be started or waited for.
+    Start(std::io::Error),
+    /// It took longer than this, and was killed.
+    Late(Duration),
+}
+
+enum Piece {
+    Exit(std::io::Result<std::process::ExitStatus>),
+    Stdout(Vec<u8>),
+    Stderr(Vec<u8>),
+}
+
+/// Runs the program with this input.
+pub(crate) fn run(mut command: Command, input: &[u8], limit: Duration) -> Result<Ended, Trouble> {
+    command.stdin(if input.is_empty() { Stdio::null() } else { Stdio::piped() });
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+    let mut child = command.spawn().map_err(Trouble::Start)?;
+    let group = Pid::from_child(&child);
+    let (sender, pieces) = channel();
+    if let Some(mut stdin) = child.stdin.take() {
+        let input = input.to_vec();
+        // A program that does not read its input says so by how it ends.
+        std::thread::spawn(move || drop(stdin.write_all(&input)));
+    }
+    collect(child.stdout.take(), Piece::Stdout, sender.clone());
+    collect(child.stderr.take(), Piece::Stderr, sender.clone());
+    std::thread::spawn(move || drop(sender.send(Piece::Exit(child.wait()))));
+    gather(&pieces, group, limit)
+}
+
+fn collect<R: Read + Send + 'static>(from: Option<R>, piece: fn(Vec<u8>) -> Piece, to: Sender<Piece>) {
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        if let Some(mut from) = from {
+            drop(from.read_to_end(&mut bytes));
+        }
+        drop(to.send(piece(bytes)));
+    });
+}
+
+fn gather(pieces: &Receiver<Piece>, group: Pid, limit: Duration) -> Result<Ended, Trouble> {
+    let (mut exit, mut stdout, mut stderr) = (None, None, None);
+    let mut deadline = Instant::now() + limit;
+    let mut killed = false;
+    while exit.is_none() || stdout.is_none() || stderr.is_none() {
+        match pieces.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+            Ok(Piece::Exit(status)) => {
+                exit = Some(status.map_err(Trouble::Start)?);
+                deadline = deadline.min(Instant::now() + GRACE);
+            }
+            Ok(Piece::Stdout(bytes)) => stdout = Some(bytes),
+            Ok(Piece::Stderr(bytes)) => stderr = Some(bytes),
+            // What is left behind and holds the pipes is killed too; then the pipes close.
+            Err(RecvTimeoutError::Timeout) if !killed => {
+                killed = true;
+                // Gone already is as good as killed.
+                kill_process_group(group, Signal::KILL).ok();
+                deadline = Instant::now() + GRACE;
+                if exit.is_none() {
+                    return Err(Trouble::Late(limit));
+                }
+            }
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return Err(Trouble::Late(limit)),
+        }
+    }
+    let code = exit.and_then(|status| status.code());
+    Ok(Ended { code, stdout: stdout.unwrap_or_default(), stderr: stderr.unwrap_or_default() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn input_goes_in_and_both_outputs_come_back() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "cat; echo bad >&2; exit 3"]);
+        let ended = run(command, b"in", Duration::from_secs(60)).unwrap();
+        assert_eq!((ended.code, ended.stdout, ended.stderr), (Some(3), b"in".to_vec(), b"bad\n".to_vec()));
+    }
+
+    #[test]
+    fn what_does_not_end_is_killed_with_its_children() {
+        let folder = tempfile::tempdir().unwrap();
+        let fifo = folder.path().join("fifo");
+        assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+        // The grandchild holds the fifo open for writing; reading it to its end waits for the grandchild's death.
+        let mut command = Command::new("sh");
+        command.args(["-c", "(exec sleep 600 >\"$1\") & wait", "sh"]).arg(&fifo);
+        let reader = std::thread::spawn(move || std::fs::read(fifo).unwrap());
+        let trouble = run(command, b"", Duration::from_millis(300)).unwrap_err();
+        assert!(matches!(trouble, Trouble::Late(_)), "{trouble:?}");
+        assert!(reader.join().unwrap().is_empty());
+    }
+}

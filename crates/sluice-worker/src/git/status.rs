@@ -1,0 +1,122 @@
+//! What git says about a checkout: which files differ from the last commit and how.
+//!
+//! It only reads. Paths are bytes, renames are a removal and an addition, and ignored files are not mentioned.
+
+use std::collections::BTreeSet;
+
+use super::{Call, GitError};
+
+/// One file that differs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Change {
+    /// The index differs from the last commit.
+    pub(crate) staged: bool,
+    /// The file differs from the index.
+    pub(crate) unstaged: bool,
+    /// The index only says that the file is to be added.
+    pub(crate) intended: bool,
+    /// It is a submodule.
+    pub(crate) submodule: bool,
+}
+
+/// One side of a conflict as the index holds it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Unmerged {
+    /// 1 the common ancestor, 2 ours, 3 theirs.
+    pub(crate) stage: u8,
+    /// git's mode, in octal digits.
+    pub(crate) mode: String,
+    /// The blob.
+    pub(crate) id: String,
+    /// The path.
+    pub(crate) path: Vec<u8>,
+}
+
+/// All that differs in a checkout.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Changes {
+    /// Files that git knows, by path.
+    pub(crate) tracked: Vec<(Vec<u8>, Change)>,
+    /// Files in conflict.
+    pub(crate) unmerged: Vec<Unmerged>,
+    /// Files that git does not know and does not ignore.
+    pub(crate) untracked: BTreeSet<Vec<u8>>,
+    /// Folders that are git repositories of their own.
+    pub(crate) nested: BTreeSet<Vec<u8>>,
+}
+
+impl Changes {
+    /// Asks git. The call stands in the checkout.
+    pub(crate) fn of(call: Call) -> Result<Changes, GitError> {
+        let call = call.looking().args(["status", "--porcelain=v2", "-z", "--untracked-files=all", "--no-renames"]);
+        let call = call.args(["--ignored=no", "--ignore-submodules=none", "--no-ahead-behind"]);
+        let bytes = call.bytes()?;
+        parse(&bytes).ok_or_else(|| call.odd(String::from_utf8_lossy(&bytes)))
+    }
+
+    /// Whether nothing differs.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.tracked.is_empty() && self.unmerged.is_empty() && self.untracked.is_empty() && self.nested.is_empty()
+    }
+
+    /// Forgets a path.
+    pub(crate) fn forget(&mut self, path: &[u8]) {
+        self.tracked.retain(|(it, _)| it != path);
+        self.unmerged.retain(|it| it.path != path);
+        self.untracked.remove(path);
+    }
+}
+
+fn parse(bytes: &[u8]) -> Option<Changes> {
+    let mut changes = Changes::default();
+    for record in bytes.split(|byte| *byte == 0).filter(|record| !record.is_empty()) {
+        let (kind, rest) = (record.first()?, record.get(2..)?);
+        match kind {
+            b'1' => {
+                let (words, path) = words::<7>(rest)?;
+                let [code, submodule, ..] = words;
+                let (staged, unstaged) = (code.as_bytes().first()?, code.as_bytes().get(1)?);
+                let submodule = submodule.starts_with('S');
+                let change = Change {
+                    staged: *staged != b'.',
+                    unstaged: *unstaged != b'.',
+                    intended: *unstaged == b'A',
+                    submodule,
+                };
+                changes.tracked.push((path.to_vec(), change));
+            }
+            b'u' => {
+                let (words, path) = words::<9>(rest)?;
+                let [_, submodule, one, two, three, _, id_one, id_two, id_three] = words;
+                if submodule.starts_with('S') {
+                    let change = Change { staged: false, unstaged: true, intended: false, submodule: true };
+                    changes.tracked.push((path.to_vec(), change));
+                }
+                for (stage, mode, id) in [(1, one, id_one), (2, two, id_two), (3, three, id_three)] {
+                    if mode != "000000" {
+                        let (mode, id, path) = (mode.to_owned(), id.to_owned(), path.to_vec());
+                        changes.unmerged.push(Unmerged { stage, mode, id, path });
+                    }
+                }
+            }
+            b'?' => match rest.strip_suffix(b"/") {
+                Some(folder) => drop(changes.nested.insert(folder.to_vec())),
+                None => drop(changes.untracked.insert(rest.to_vec())),
+            },
+            _ => return None,
+        }
+    }
+    Some(changes)
+}
+
+/// The first words of a record, and the rest of it, which is a path.
+fn words<const COUNT: usize>(record: &[u8]) -> Option<([&str; COUNT], &[u8])> {
+    let mut words = [""; COUNT];
+    let mut rest = record;
+    for word in &mut words {
+        let end = rest.iter().position(|byte| *byte == b' ')?;
+        *word = std::str::from_utf8(&rest[..end]).ok()?;
+        rest = &rest[end + 1..];
+    }
+    Some((words, rest))
+}

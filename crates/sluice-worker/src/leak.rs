@@ -1,0 +1,107 @@
+//! Whether something outside its workspace was touched: the main checkout before and after, compared.
+//!
+//! It only looks, and it never fails anything: what cannot be seen is not compared.
+
+use std::collections::BTreeMap;
+use std::time::SystemTime;
+
+use sha2::{Digest, Sha256};
+
+use crate::git::{Changes, Repository, path_of, shown};
+
+/// How many files a difference names.
+const NAMED_FILES: usize = 10;
+
+/// The main checkout at one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Snapshot {
+    head: Option<String>,
+    branch: Option<String>,
+    index: Option<[u8; 32]>,
+    stash: Option<Vec<String>>,
+    files: Option<BTreeMap<Vec<u8>, Mark>>,
+}
+
+/// What can be seen of a changed file without reading it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Mark {
+    staged: bool,
+    unstaged: bool,
+    size: u64,
+    written: Option<SystemTime>,
+}
+
+impl Snapshot {
+    /// Looks at the main checkout of a repository.
+    pub fn take(repository: &Repository) -> Snapshot {
+        let call = || repository.call().looking();
+        let head = call().args(["rev-parse", "--verify", "--quiet", "HEAD"]).maybe().ok().flatten();
+        let branch = call().args(["symbolic-ref", "--quiet", "HEAD"]).maybe().ok().flatten();
+        let index = call().args(["ls-files", "--stage", "-z"]).bytes().ok();
+        let stash = call().args(["stash", "list", "--format=%H"]).text().ok();
+        let files = Changes::of(call()).ok().map(|changes| marks(repository, &changes));
+        Snapshot {
+            head,
+            branch,
+            index: index.map(|bytes| Sha256::digest(&bytes).into()),
+            stash: stash.map(|text| text.lines().map(str::to_owned).collect()),
+            files,
+        }
+    }
+
+    /// What has changed since, a sentence each; nothing if nothing has.
+    pub fn difference(&self, after: &Snapshot) -> Vec<String> {
+        let mut found = Vec::new();
+        if self.branch != after.branch {
+            let name = |it: &Option<String>| match it {
+                Some(reference) => format!("`{}`", reference.trim_start_matches("refs/heads/")),
+                None => "no branch".to_owned(),
+            };
+            found.push(format!("the main checkout went from {} to {}", name(&self.branch), name(&after.branch)));
+        }
+        if self.head != after.head {
+            let short = |it: &Option<String>| it.as_ref().map_or("nothing", |id| id.get(..12).unwrap_or(id)).to_owned();
+            found.push(format!("HEAD of the main checkout went from {} to {}", short(&self.head), short(&after.head)));
+        }
+        // A commit changes the index with it, which need not be said twice.
+        else if matches!((&self.index, &after.index), (Some(before), Some(after)) if before != after) {
+            found.push("the index of the main checkout changed".to_owned());
+        }
+        if let (Some(before), Some(after)) = (&self.stash, &after.stash)
+            && before != after
+        {
+            found.push(format!("the list of stashes went from {} to {} entries", before.len(), after.len()));
+        }
+        if let (Some(before), Some(after)) = (&self.files, &after.files) {
+            found.extend(files_differ(before, after));
+        }
+        found
+    }
+}
+
+fn marks(repository: &Repository, changes: &Changes) -> BTreeMap<Vec<u8>, Mark> {
+    let tracked = changes.tracked.iter().map(|(path, change)| (path, change.staged, change.unstaged));
+    let unmerged = changes.unmerged.iter().map(|it| (&it.path, true, true));
+    let unknown = changes.untracked.iter().chain(&changes.nested).map(|path| (path, false, true));
+    let mark = |(path, staged, unstaged): (&Vec<u8>, bool, bool)| {
+        let seen = std::fs::symlink_metadata(path_of(repository.folder(), path)).ok();
+        let size = seen.as_ref().map_or(0, std::fs::Metadata::len);
+        (path.clone(), Mark { staged, unstaged, size, written: seen.and_then(|it| it.modified().ok()) })
+    };
+    tracked.chain(unmerged).chain(unknown).map(mark).collect()
+}
+
+fn files_differ(before: &BTreeMap<Vec<u8>, Mark>, after: &BTreeMap<Vec<u8>, Mark>) -> Option<String> {
+    let mut paths: Vec<&Vec<u8>> = before.keys().chain(after.keys()).collect();
+    paths.sort();
+    paths.dedup();
+    let mut named: Vec<String> =
+        paths.into_iter().filter(|path| before.get(*path) != after.get(*path)).map(|path| shown(path)).collect();
+    if named.is_empty() {
+        return None;
+    }
+    let more = named.len().saturating_sub(NAMED_FILES);
+    named.truncate(NAMED_FILES);
+    let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
+    Some(format!("files of the main checkout changed: {}{rest}", named.join(", ")))
+}

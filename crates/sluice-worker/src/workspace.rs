@@ -1,0 +1,233 @@
+//! Workspaces: git worktrees that are lent from a pool of a project.
+//!
+//! The caller says which workspace is lent for what; here it is done. A workspace is never emptied, removed or rebound
+//! before everything at risk in it is kept. Which task is in which state is not known here.
+
+mod keep;
+mod lock;
+mod place;
+mod release;
+mod restore;
+mod risk;
+mod site;
+mod state;
+mod sweep;
+
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::git::{GitError, Repository, slug};
+pub use keep::{Kept, Kind};
+use lock::Lock;
+pub use release::Deleted;
+pub(crate) use release::keep_tip;
+pub use restore::{Restored, Target};
+pub use site::Binding;
+use site::Site;
+pub use state::{Distance, Head, State, Tree};
+pub use sweep::{Sweep, Swept};
+
+/// The file of a task at the root of its workspace. It is the engine's, and no part of the work.
+pub(crate) const TASK_FILE: &[u8] = b"TASK.md";
+
+/// The name of a workspace in its pool: letters, digits and `-`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct WorkspaceName(String);
+
+impl WorkspaceName {
+    /// The name, if it can be one.
+    pub fn new(name: &str) -> Result<WorkspaceName, GitError> {
+        let fits = |it: char| it.is_ascii_alphanumeric() || it == '-';
+        let is_name = !name.is_empty() && name.len() <= 32 && name.chars().all(fits) && !name.starts_with('-');
+        // A folder of the pool has this name.
+        if is_name && name != "aside" {
+            return Ok(WorkspaceName(name.to_owned()));
+        }
+        Err(GitError::WorkspaceName { name: name.chars().take(200).collect() })
+    }
+
+    /// The name of the n-th workspace of a pool.
+    pub fn numbered(number: u32) -> WorkspaceName {
+        WorkspaceName(number.to_string())
+    }
+
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// For whom work is kept that lies in a workspace which nobody has.
+    fn as_owner(&self) -> String {
+        format!("workspace-{}", slug(&self.0))
+    }
+}
+
+impl fmt::Display for WorkspaceName {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.0)
+    }
+}
+
+/// How a workspace got its branch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// It was bound to it already; nothing was changed.
+    Bound,
+    /// The branch was there.
+    Local,
+    /// The branch was made from the remote's.
+    Remote,
+    /// The branch was made from the base.
+    New,
+}
+
+/// A workspace that is lent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Acquired {
+    /// Where it is.
+    pub folder: PathBuf,
+    /// How it got its branch.
+    pub origin: Origin,
+    /// The commit that is checked out.
+    pub commit: String,
+    /// Work that lay in the workspace although nobody had it.
+    pub kept: Option<Kept>,
+    /// A folder that was in the way and could not be understood: where it is now.
+    pub set_aside: Option<PathBuf>,
+}
+
+/// The workspaces of one project.
+#[derive(Clone, Debug)]
+pub struct Pool {
+    repository: Repository,
+    root: PathBuf,
+}
+
+impl Pool {
+    /// The pool of a project, in the home. Nothing but its folder is made.
+    pub fn new(repository: Repository, home: &Path, project: &str) -> Result<Pool, GitError> {
+        let root = home.join("workspaces").join(slug(project));
+        fs::create_dir_all(&root).map_err(GitError::file("cannot make", &root))?;
+        // git writes down real paths, and ours are compared with them.
+        let root = fs::canonicalize(&root).map_err(GitError::file("cannot find", &root))?;
+        Ok(Pool { repository, root })
+    }
+
+    /// The repository.
+    pub fn repository(&self) -> &Repository {
+        &self.repository
+    }
+
+    /// The folder of the pool.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The folder of a workspace, whether or not it is there.
+    pub fn folder(&self, name: &WorkspaceName) -> PathBuf {
+        self.root.join(name.as_str())
+    }
+
+    /// Makes workspaces that are not there yet. They are made when they are first lent, too.
+    pub fn init(&self, names: &[WorkspaceName]) -> Result<(), GitError> {
+        for name in names {
+            let _lock = self.lock(name)?;
+            self.place(name)?;
+        }
+        Ok(())
+    }
+
+    /// Lends a workspace: it is made if need be and put on the branch. A branch that is not there is made from the
+    /// remote's, else from `base`, a commit; without one from the default branch. Asked again for the same it changes
+    /// nothing, whatever has happened in the workspace since.
+    pub fn acquire(&self, name: &WorkspaceName, binding: &Binding, base: Option<&str>) -> Result<Acquired, GitError> {
+        self.repository.check_branch(&binding.branch)?;
+        let _lock = self.lock(name)?;
+        let placed = self.place(name)?;
+        let site = placed.site;
+        let mut acquired = Acquired {
+            folder: site.folder.clone(),
+            origin: Origin::Bound,
+            commit: String::new(),
+            kept: placed.kept,
+            set_aside: placed.set_aside,
+        };
+        match site.binding()? {
+            Some(bound) if bound == *binding => {}
+            // The agent renamed its branch, and the caller has been told.
+            Some(bound) if bound.task == binding.task && site.branch()?.as_ref() == Some(&binding.branch) => {
+                site.bind(binding)?;
+            }
+            Some(Binding { task, branch }) => {
+                return Err(GitError::Bound { workspace: name.to_string(), branch, task });
+            }
+            None => {
+                if site.branch()?.as_ref() != Some(&binding.branch) {
+                    let kept = self.empty(&site, name, &name.as_owner())?;
+                    acquired.kept = kept.or(acquired.kept);
+                    acquired.origin = self.check_out(&site, &binding.branch, base)?;
+                }
+                site.bind(binding)?;
+            }
+        }
+        let none = || GitError::NoCommit { missing: format!("a commit on `{}`", binding.branch) };
+        acquired.commit = match (site.head()?, acquired.origin) {
+            (Some(commit), _) => commit,
+            // An agent may be about to make the first commit of a branch without history.
+            (None, Origin::Bound) => String::new(),
+            (None, Origin::Local | Origin::Remote | Origin::New) => return Err(none()),
+        };
+        Ok(acquired)
+    }
+
+    fn check_out(&self, site: &Site, branch: &str, base: Option<&str>) -> Result<Origin, GitError> {
+        let repository = &self.repository;
+        let elsewhere = |folder| GitError::BranchElsewhere { branch: branch.to_owned(), folder };
+        let call = || site.call().args(["checkout", "--quiet", "--no-guess"]);
+        let reference = format!("refs/heads/{branch}");
+        let (call, origin, upstream) = if repository.commit(&reference)?.is_some() {
+            if let Some(folder) = repository.checked_out(branch)? {
+                return Err(elsewhere(folder));
+            }
+            (call().args([branch, "--"]), Origin::Local, None)
+        } else if let Some((_, reference)) = repository.tracking(branch)? {
+            let short = reference.trim_start_matches("refs/remotes/").to_owned();
+            (call().args(["--no-track", "-b", branch, &reference, "--"]), Origin::Remote, Some(short))
+        } else {
+            let commit = match base {
+                Some(base) => {
+                    let missing = || GitError::NoCommit { missing: format!("`{base}`") };
+                    repository.commit(base)?.ok_or_else(missing)?
+                }
+                None => repository.default_commit()?,
+            };
+            (call().args(["--no-track", "-b", branch, &commit, "--"]), Origin::New, None)
+        };
+        let ended = call.answer()?;
+        if ended.code != Some(0) {
+            // git knows of more places than its list shows: a branch that is being rebased there.
+            let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+            let place = said.split_once(" used by worktree at '").or_else(|| said.split_once(" checked out at '"));
+            let place = place.and_then(|(_, rest)| rest.rsplit_once('\'')).map(|(folder, _)| PathBuf::from(folder));
+            return Err(place.map_or_else(|| call.failed(&ended), elsewhere));
+        }
+        // A name that git takes for something else, such as a commit's id, leaves HEAD without the branch.
+        if site.branch()?.as_deref() != Some(branch) {
+            return Err(GitError::BranchName { name: branch.to_owned() });
+        }
+        if let Some(upstream) = upstream {
+            repository.call().args(["branch", "--quiet", "--set-upstream-to", &upstream, "--", branch]).run()?;
+        }
+        Ok(origin)
+    }
+
+    fn lock(&self, name: &WorkspaceName) -> Result<Lock, GitError> {
+        Lock::take(&self.root.join(format!("{name}.lock")), &format!("the workspace {name}"))
+    }
+
+    /// For what concerns the pool as a whole; always taken after a workspace's own.
+    fn lock_all(&self) -> Result<Lock, GitError> {
+        Lock::take(&self.root.join(".lock"), "the pool of workspaces")
+    }
+}

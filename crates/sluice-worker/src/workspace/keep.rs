@@ -1,0 +1,369 @@
+//! Keeping what would be lost, as commits below `refs/sluice/keep/<task>/<n>`.
+//!
+//! A keep is one commit. Its tree is the worktree as it lay on disk. Its parents are, as far as there are such: the
+//! commit that was checked out, the index, the files that differed byte for byte, the sides of conflicts, and commits
+//! that nothing else reached. Its message says which is which. Neither the branch nor the user's index is altered, and
+//! the same state kept twice is one keep.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, SystemTime};
+
+use serde::{Deserialize, Serialize};
+
+use super::risk::{Risk, Scratch, entry};
+use super::site::Site;
+use crate::git::{GitError, Repository, quote, slug};
+
+/// Where keeps stand.
+pub(crate) const KEEPS: &str = "refs/sluice/keep";
+/// How often a state that changes while it is being kept is kept again.
+const ATTEMPTS: usize = 3;
+
+/// What a keep holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// Changes in the index.
+    Staged,
+    /// Changes outside the index.
+    Unstaged,
+    /// Files that git did not know.
+    Untracked,
+    /// Files in conflict.
+    Conflict,
+    /// Commits that no branch, remote or tag reached.
+    Commits,
+    /// Another git repository inside the workspace, moved aside as a whole.
+    Repository,
+    /// A branch that was deleted.
+    Branch,
+}
+
+/// What is kept, and as what it can be brought back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kept {
+    /// The task it was kept for.
+    pub task: String,
+    /// Its number among the task's.
+    pub number: u32,
+    /// The reference that holds it.
+    pub reference: String,
+    /// The commit it is.
+    pub commit: String,
+    /// When it was kept.
+    pub time: SystemTime,
+    /// The workspace it was in.
+    pub workspace: Option<String>,
+    /// The branch it was on.
+    pub branch: Option<String>,
+    /// The commit that was checked out.
+    pub head: Option<String>,
+    /// What it holds.
+    pub what: Vec<Kind>,
+}
+
+/// The message of a keep, after its first line. Its keys stay as they are: keeps live for long.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Note {
+    pub(crate) version: u32,
+    pub(crate) task: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) workspace: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) branch: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) head: Option<String>,
+    /// The commit whose tree is the index.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) index: Option<String>,
+    /// The commit whose tree is the files that differed, byte for byte.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) files: Option<String>,
+    /// The commit whose tree has the sides of conflicts, in the folders `1`, `2` and `3`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) sides: Option<String>,
+    /// `MERGE_HEAD` and its like.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) marks: BTreeMap<String, Vec<String>>,
+    /// Commits that nothing else reached.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) commits: Vec<String>,
+    /// Permissions that git does not remember, by quoted path.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) permissions: BTreeMap<String, u32>,
+    /// Files of which the index only said that they are to be added, as quoted paths.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) intended: Vec<String>,
+    pub(crate) what: Vec<Kind>,
+}
+
+impl Note {
+    /// A note without anything.
+    pub(crate) fn new(task: &str) -> Note {
+        Note {
+            version: 1,
+            task: task.to_owned(),
+            workspace: None,
+            branch: None,
+            head: None,
+            index: None,
+            files: None,
+            sides: None,
+            marks: BTreeMap::new(),
+            commits: Vec::new(),
+            permissions: BTreeMap::new(),
+            intended: Vec::new(),
+            what: Vec::new(),
+        }
+    }
+
+    fn parents(&self) -> Vec<&String> {
+        let named = self.head.iter().chain(&self.index).chain(&self.files).chain(&self.sides).chain(&self.commits);
+        let mut parents: Vec<&String> = Vec::new();
+        for commit in named {
+            if !parents.contains(&commit) {
+                parents.push(commit);
+            }
+        }
+        parents
+    }
+}
+
+/// Keeps what would be lost in a worktree, if anything would, and makes sure that it is kept: what was stored is read
+/// again and compared with what lies on disk.
+pub(crate) fn keep(site: &Site, task: &str, workspace: &str) -> Result<Option<(Kept, Risk)>, GitError> {
+    for _ in 0..ATTEMPTS {
+        let before = match Risk::of(site) {
+            // A file that vanished between two looks; look again.
+            Err(GitError::Failed { what, .. }) if what.contains("hash-object") => continue,
+            before => before?,
+        };
+        if before.is_empty() {
+            return Ok(None);
+        }
+        let kept = store(site, task, workspace, &before)?;
+        if before.again(site)? == before {
+            return Ok(Some((kept, before)));
+        }
+    }
+    Err(GitError::Changing { folder: site.folder.clone() })
+}
+
+fn store(site: &Site, task: &str, workspace: &str, risk: &Risk) -> Result<Kept, GitError> {
+    let repository = &site.repository;
+    let mut note = Note::new(task);
+    note.workspace = Some(workspace.to_owned());
+    note.branch = risk.branch.clone();
+    note.head = risk.head.clone();
+    note.marks = risk.marks.clone();
+    note.commits = risk.lost.iter().cloned().collect();
+    note.what = kinds(risk);
+    let intended = risk.changes.tracked.iter().filter(|(_, change)| change.intended);
+    note.intended = intended.map(|(path, _)| quote(path)).collect();
+    let files: Vec<Vec<u8>> = risk.files.iter().map(|(path, file)| entry(file.mode, &file.id, path)).collect();
+    if let Some(tree) = &risk.index {
+        note.index = Some(part(repository, tree, note.head.as_ref())?);
+    }
+    if !files.is_empty() {
+        note.files = Some(part(repository, &Scratch::new(site).tree(site, files.clone())?, None)?);
+    }
+    if !risk.changes.unmerged.is_empty() {
+        let sides = risk.changes.unmerged.iter().map(|side| {
+            let path = [side.stage.to_string().as_bytes(), b"/", &side.path].concat();
+            entry(&side.mode, &side.id, &path)
+        });
+        note.sides = Some(part(repository, &Scratch::new(site).tree(site, sides.collect())?, None)?);
+    }
+    for (path, file) in &risk.files {
+        if !matches!((file.mode, file.permissions), ("120000", _) | ("100644", 0o644) | ("100755", 0o755)) {
+            note.permissions.insert(quote(path), file.permissions);
+        }
+    }
+    let tree = worktree_tree(site, risk, files)?;
+    let kept = write(repository, &note, &tree)?;
+    verify(site, risk, &note, &tree, &kept)?;
+    Ok(kept)
+}
+
+/// The worktree as it lies on disk. A folder that is gone has the index at most.
+fn worktree_tree(site: &Site, risk: &Risk, files: Vec<Vec<u8>>) -> Result<String, GitError> {
+    if let (false, Some(index)) = (site.is_present(), &risk.index) {
+        return Ok(index.clone());
+    }
+    let scratch = Scratch::new(site);
+    if let Some(head) = &risk.head {
+        scratch.start(site, head)?;
+    }
+    let width = risk.head.as_ref().map_or(40, String::len);
+    let nothing = "0".repeat(width);
+    let mut entries: Vec<Vec<u8>> = risk.removed.iter().map(|path| entry("0", &nothing, path)).collect();
+    entries.extend(files);
+    scratch.tree(site, entries)
+}
+
+fn kinds(risk: &Risk) -> Vec<Kind> {
+    let changes = &risk.changes;
+    let found = [
+        (Kind::Staged, risk.index.is_some() || changes.tracked.iter().any(|(_, change)| change.staged)),
+        (Kind::Unstaged, changes.tracked.iter().any(|(_, change)| change.unstaged)),
+        (Kind::Untracked, !changes.untracked.is_empty()),
+        (Kind::Conflict, !changes.unmerged.is_empty()),
+        (Kind::Commits, risk.head_lost || !risk.lost.is_empty()),
+        (Kind::Repository, !changes.nested.is_empty()),
+    ];
+    found.into_iter().filter_map(|(kind, is)| is.then_some(kind)).collect()
+}
+
+/// A part of a keep as a commit that is the same whenever it is made.
+fn part(repository: &Repository, tree: &str, parent: Option<&String>) -> Result<String, GitError> {
+    commit(repository, tree, parent.into_iter().collect(), "A part of a keep\n", Some("@0 +0000"))
+}
+
+fn commit(
+    repository: &Repository,
+    tree: &str,
+    parents: Vec<&String>,
+    message: &str,
+    date: Option<&str>,
+) -> Result<String, GitError> {
+    let mut call = repository.call().option("-c").option("core.fsync=committed,reference").args(["commit-tree", tree]);
+    for parent in parents {
+        call = call.args(["-p", parent]);
+    }
+    for who in ["AUTHOR", "COMMITTER"] {
+        call = call.env(&format!("GIT_{who}_NAME"), "Sluice").env(&format!("GIT_{who}_EMAIL"), "sluice@localhost");
+        if let Some(date) = date {
+            call = call.env(&format!("GIT_{who}_DATE"), date);
+        }
+    }
+    call.args(["-F", "-"]).input(message).text()
+}
+
+/// Stores a keep under the task's next number, or finds the same one that is there.
+pub(crate) fn write(repository: &Repository, note: &Note, tree: &str) -> Result<Kept, GitError> {
+    let own = kept_with_notes(repository, Some(&note.task))?;
+    for (kept, there) in &own {
+        if there.as_ref() == Some(note) && tree_of(repository, &kept.commit)?.as_deref() == Some(tree) {
+            return Ok(kept.clone());
+        }
+    }
+    let body = serde_json::to_string(note)
+        .map_err(|error| GitError::Answer { what: "writing the note of a keep".to_owned(), said: error.to_string() })?;
+    let place = slug(&note.task);
+    let commit = commit(repository, tree, note.parents(), &format!("Work kept for {place}\n\n{body}\n"), None)?;
+    let nothing = "0".repeat(commit.len());
+    let mut number = own.iter().map(|(kept, _)| kept.number).max().unwrap_or(0);
+    loop {
+        number += 1;
+        let reference = format!("{KEEPS}/{place}/{number}");
+        let call = repository.call().option("-c").option("core.fsync=committed,reference");
+        let ended = call.args(["update-ref", "-m", "sluice: keep", &reference, &commit, &nothing]).answer()?;
+        if ended.code == Some(0) {
+            return Ok(kept_of(reference, number, commit, now(), note));
+        }
+        // Taken by another process in the meantime: the next number. Anything else is a failure.
+        if repository.commit(&reference)?.is_none() {
+            return Err(repository.call().args(["update-ref", &reference]).failed(&ended));
+        }
+    }
+}
+
+/// Now, as exactly as a commit knows it.
+fn now() -> SystemTime {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    SystemTime::UNIX_EPOCH + Duration::from_secs(since.as_secs())
+}
+
+fn tree_of(repository: &Repository, commit: &str) -> Result<Option<String>, GitError> {
+    repository.call().args(["rev-parse", "--verify", "--quiet", &format!("{commit}^{{tree}}")]).maybe()
+}
+
+fn verify(site: &Site, risk: &Risk, note: &Note, tree: &str, kept: &Kept) -> Result<(), GitError> {
+    let repository = &site.repository;
+    let differs = |detail: &str| GitError::KeepDiffers {
+        reference: kept.reference.clone(),
+        folder: site.folder.clone(),
+        detail: detail.to_owned(),
+    };
+    if repository.commit(&kept.reference)?.as_ref() != Some(&kept.commit) {
+        return Err(differs("the reference does not lead to the keep"));
+    }
+    if tree_of(repository, &kept.commit)?.as_deref() != Some(tree) {
+        return Err(differs("its tree is another"));
+    }
+    let stored = match &note.files {
+        Some(commit) => list_tree(repository, commit)?,
+        None => Vec::new(),
+    };
+    let wanted = risk.files.iter().map(|(path, file)| (file.mode.to_owned(), file.id.clone(), path.clone()));
+    if stored != wanted.collect::<Vec<_>>() {
+        return Err(differs("its files are others"));
+    }
+    let ids: String = risk.files.values().map(|file| format!("{}\n", file.id)).chain([kept.commit.clone()]).collect();
+    let answer = repository.call().args(["cat-file", "--batch-check=%(objecttype)"]).input(ids).text()?;
+    if answer.lines().any(|line| line.ends_with("missing")) {
+        return Err(differs("an object is missing"));
+    }
+    Ok(())
+}
+
+/// All files of a tree: mode, blob and path, by path.
+pub(crate) fn list_tree(repository: &Repository, tree: &str) -> Result<Vec<(String, String, Vec<u8>)>, GitError> {
+    let call = repository.call().args(["ls-tree", "-r", "-z", "--full-tree", tree]);
+    let bytes = call.bytes()?;
+    let mut files = Vec::new();
+    for line in bytes.split(|byte| *byte == 0).filter(|line| !line.is_empty()) {
+        let tab = line.iter().position(|byte| *byte == b'\t').ok_or_else(|| call.odd("a line without a path"))?;
+        let words = String::from_utf8_lossy(&line[..tab]).into_owned();
+        let mut words = words.split(' ');
+        let (Some(mode), Some(_), Some(id)) = (words.next(), words.next(), words.next()) else {
+            return Err(call.odd("a line without an id"));
+        };
+        files.push((mode.to_owned(), id.to_owned(), line[tab + 1..].to_vec()));
+    }
+    // git sorts a folder as if its name ended in `/`; the whole path decides here.
+    files.sort_by(|one, other| one.2.cmp(&other.2));
+    Ok(files)
+}
+
+/// What is kept, with the notes; of one task, or of all.
+pub(crate) fn kept_with_notes(
+    repository: &Repository,
+    task: Option<&str>,
+) -> Result<Vec<(Kept, Option<Note>)>, GitError> {
+    let below = task.map_or_else(|| KEEPS.to_owned(), |task| format!("{KEEPS}/{}", slug(task)));
+    let format = "--format=%(refname)%00%(objectname)%00%(committerdate:unix)%00%(contents:body)%00";
+    let bytes = repository.call().args(["for-each-ref", format, &below]).bytes()?;
+    let mut found = Vec::new();
+    let fields: Vec<String> =
+        bytes.split(|byte| *byte == 0).map(|it| String::from_utf8_lossy(it).into_owned()).collect();
+    for record in fields.chunks_exact(4) {
+        let [reference, commit, time, body] = record else { continue };
+        let reference = reference.trim_start().to_owned();
+        let Some((place, number)) = reference.strip_prefix(KEEPS).and_then(|it| it.trim_matches('/').rsplit_once('/'))
+        else {
+            continue;
+        };
+        let Ok(number) = number.parse() else { continue };
+        let note: Option<Note> = serde_json::from_str(body.trim()).ok();
+        let time = SystemTime::UNIX_EPOCH + Duration::from_secs(time.parse().unwrap_or(0));
+        let shown = note.clone().unwrap_or_else(|| Note::new(place));
+        found.push((kept_of(reference, number, commit.clone(), time, &shown), note));
+    }
+    found.sort_by(|(one, _), (other, _)| (&one.task, one.number).cmp(&(&other.task, other.number)));
+    Ok(found)
+}
+
+fn kept_of(reference: String, number: u32, commit: String, time: SystemTime, note: &Note) -> Kept {
+    Kept {
+        task: note.task.clone(),
+        number,
+        reference,
+        commit,
+        time,
+        workspace: note.workspace.clone(),
+        branch: note.branch.clone(),
+        head: note.head.clone(),
+        what: note.what.clone(),
+    }
+}

@@ -1,0 +1,128 @@
+//! Making the worktrees of the pool, and making them right when someone has moved or removed one.
+//!
+//! Nothing is deleted here that could be work: a folder that cannot be understood is moved aside, and what git still
+//! knows of a folder that is gone is kept.
+
+use std::fs::{self, OpenOptions};
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use super::keep::{self, Kept};
+use super::site::{Site, gone};
+use super::{Pool, TASK_FILE, WorkspaceName};
+use crate::git::GitError;
+
+/// How old a lock in a workspace must be to be a dead program's: whoever worked there has been ended before it is
+/// emptied.
+const STALE: Duration = Duration::from_secs(2);
+
+/// A worktree that is there, and what had to be done for it.
+pub(super) struct Placed {
+    pub(super) site: Site,
+    /// Work of a worktree whose folder was gone.
+    pub(super) kept: Option<Kept>,
+    /// A folder that was in the way and could not be understood, where it is now.
+    pub(super) set_aside: Option<PathBuf>,
+}
+
+impl Pool {
+    /// The worktree of this name, mended if it was moved; nothing if there is none.
+    pub(super) fn known(&self, name: &WorkspaceName) -> Result<Option<Site>, GitError> {
+        let folder = self.folder(name);
+        match Site::find(self.repository(), &folder)? {
+            Some(site) => Ok(Some(site)),
+            None => Site::reunite(self.repository(), &folder),
+        }
+    }
+
+    /// The worktree of this name, made if need be.
+    pub(super) fn place(&self, name: &WorkspaceName) -> Result<Placed, GitError> {
+        let _lock = self.lock_all()?;
+        self.exclude_task_file()?;
+        let folder = self.folder(name);
+        let (mut kept, mut set_aside) = (None, None);
+        if let Some(site) = self.known(name)? {
+            if site.is_present() {
+                site.mend_link()?;
+                return Ok(Placed { site, kept, set_aside });
+            }
+            let task = site.binding()?.map_or_else(|| name.as_owner(), |binding| binding.task);
+            kept = keep::keep(&site, &task, name.as_str())?.map(|(kept, _)| kept);
+            unregister(&site)?;
+        } else if fs::symlink_metadata(&folder).is_ok() && fs::remove_dir(&folder).is_err() {
+            let to = free_name(&self.root().join("aside").join(format!("lost-{name}")));
+            super::release::move_to(&folder, &to)?;
+            set_aside = Some(to);
+        }
+        let commit = self.repository().default_commit()?;
+        let call = self.repository().call().args(["worktree", "add", "--quiet", "--force", "--detach"]);
+        call.arg(&folder).arg(&commit).run()?;
+        let site = Site::find(self.repository(), &folder)?;
+        let site = site.ok_or_else(|| call_is_odd(self, &folder))?;
+        Ok(Placed { site, kept, set_aside })
+    }
+
+    /// Tells git, once for all worktrees of the repository, that TASK.md is not part of the work.
+    fn exclude_task_file(&self) -> Result<(), GitError> {
+        let folder = self.repository().common().join("info");
+        let path = folder.join("exclude");
+        let line = format!("/{}", String::from_utf8_lossy(TASK_FILE));
+        let there = match fs::read(&path) {
+            Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+            Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
+            Err(error) => return Err(GitError::file("cannot read", &path)(error)),
+        };
+        if there.lines().any(|it| it.trim_end() == line) {
+            return Ok(());
+        }
+        let start = if there.is_empty() || there.ends_with('\n') { "" } else { "\n" };
+        fs::create_dir_all(&folder).map_err(GitError::file("cannot make", &folder))?;
+        let file = OpenOptions::new().append(true).create(true).open(&path);
+        let written = file.and_then(|mut file| file.write_all(format!("{start}{line}\n").as_bytes()));
+        written.map_err(GitError::file("cannot write", &path))
+    }
+}
+
+fn call_is_odd(pool: &Pool, folder: &Path) -> GitError {
+    pool.repository().call().args(["worktree", "add"]).arg(folder).odd("the worktree is not registered")
+}
+
+/// Makes git forget a worktree whose folder is gone. What it knew has been kept.
+pub(super) fn unregister(site: &Site) -> Result<(), GitError> {
+    let call = site.repository.call().args(["worktree", "remove", "--force", "--force"]).arg(&site.folder);
+    let ended = call.answer()?;
+    if ended.code != Some(0) && site.admin.exists() { Err(call.failed(&ended)) } else { Ok(()) }
+}
+
+/// Removes locks that a killed git has left in a worktree of ours; those of the shared repository are not ours. A lock
+/// that is not old yet is given the time to become so, or to go.
+pub(super) fn break_stale_locks(site: &Site) {
+    for name in ["index.lock", "HEAD.lock", "ORIG_HEAD.lock"] {
+        let path = site.admin.join(name);
+        while let Ok(written) = fs::metadata(&path).and_then(|it| it.modified()) {
+            let age = SystemTime::now().duration_since(written).unwrap_or(STALE);
+            if age >= STALE {
+                drop(gone(fs::remove_file(&path)));
+                break;
+            }
+            std::thread::park_timeout(Duration::from_millis(20));
+        }
+    }
+    // git locks a worktree while it makes it, and a kill leaves that lock.
+    let locked = site.admin.join("locked");
+    if fs::read_to_string(&locked).is_ok_and(|reason| reason.trim() == "initializing") {
+        drop(gone(fs::remove_file(&locked)));
+    }
+}
+
+/// The path, or the same with the first number that makes it new.
+pub(super) fn free_name(path: &Path) -> PathBuf {
+    let mut name = path.to_owned();
+    let mut number = 1;
+    while fs::symlink_metadata(&name).is_ok() {
+        number += 1;
+        name = path.with_file_name(format!("{}-{number}", path.file_name().unwrap_or_default().to_string_lossy()));
+    }
+    name
+}

@@ -1,0 +1,253 @@
+//! Bringing back what is kept, byte for byte: commits as commits, the index as the index, the rest as it lay on disk.
+//!
+//! It never touches what is there: a folder and a branch must be new. The keep stays until it is pruned.
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+
+use super::Pool;
+use super::keep::{self, Kept, Note};
+use super::release::move_to;
+use super::site::{Site, gone};
+use crate::git::{GitError, Repository, path_of, unquote};
+
+/// How many files are read from git at a time.
+const BATCH: usize = 64;
+
+/// Where to bring it back to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// A new worktree without a branch, with changes as changes.
+    Folder(PathBuf),
+    /// A new worktree on a new branch, with changes as changes.
+    FolderOnBranch(PathBuf, String),
+    /// A new branch, with changes as a commit on top.
+    Branch(String),
+}
+
+/// What was brought back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Restored {
+    /// What was kept.
+    pub kept: Kept,
+    /// The new worktree.
+    pub folder: Option<PathBuf>,
+    /// The new branch.
+    pub branch: Option<String>,
+    /// The commit that is checked out, or that the branch is at; none before the first one.
+    pub commit: Option<String>,
+}
+
+impl Pool {
+    /// Brings back what is kept for a task under this number.
+    pub fn restore(&self, task: &str, number: u32, target: &Target) -> Result<Restored, GitError> {
+        let none = || GitError::NoKeep { task: task.to_owned(), number };
+        let mut all = keep::kept_with_notes(self.repository(), Some(task))?.into_iter();
+        let (kept, note) = all.find(|(kept, _)| kept.number == number).ok_or_else(none)?;
+        let note = note.ok_or_else(none)?;
+        let (folder, branch) = match target {
+            Target::Folder(folder) => (Some(folder), None),
+            Target::FolderOnBranch(folder, branch) => (Some(folder), Some(branch)),
+            Target::Branch(branch) => (None, Some(branch)),
+        };
+        if let Some(branch) = branch
+            && self.repository().branch_commit(branch)?.is_some()
+        {
+            return Err(GitError::BranchThere { branch: branch.clone() });
+        }
+        let Some(folder) = folder else { return self.restore_branch(kept, &note, branch) };
+        let folder = new_folder(folder)?;
+        let done = self.restore_folder(&kept, &note, &folder, branch.map(String::as_str));
+        if done.is_err() {
+            // Only what was just made from the keep is in it.
+            let call = self.repository().call().args(["worktree", "remove", "--force", "--force"]).arg(&folder);
+            drop(call.answer());
+        }
+        let commit = done?;
+        Ok(Restored { kept, folder: Some(folder), branch: branch.cloned(), commit })
+    }
+
+    fn restore_branch(&self, kept: Kept, note: &Note, branch: Option<&String>) -> Result<Restored, GitError> {
+        let repository = self.repository();
+        let tree =
+            |commit: &str| repository.call().args(["rev-parse", "--verify", &format!("{commit}^{{tree}}")]).text();
+        let all = tree(&kept.commit)?;
+        let commit = match &note.head {
+            Some(head) if tree(head)? == all => head.clone(),
+            head => {
+                let message = format!("Work kept for {}\n", note.task);
+                let parents: Vec<&str> = head.iter().map(String::as_str).collect();
+                crate::merge::commit_tree(repository, &all, &parents, &message)?
+            }
+        };
+        if let Some(branch) = branch {
+            let nothing = "0".repeat(commit.len());
+            let reference = format!("refs/heads/{branch}");
+            repository.call().args(["update-ref", "-m", "sluice: restore", &reference, &commit, &nothing]).run()?;
+        }
+        Ok(Restored { kept, folder: None, branch: branch.cloned(), commit: Some(commit) })
+    }
+
+    fn restore_folder(
+        &self,
+        kept: &Kept,
+        note: &Note,
+        folder: &Path,
+        branch: Option<&str>,
+    ) -> Result<Option<String>, GitError> {
+        let repository = self.repository();
+        let start = note.head.as_ref().unwrap_or(&kept.commit);
+        let mut call = repository.call().args(["worktree", "add", "--quiet"]);
+        call = match (branch, &note.head) {
+            (Some(branch), Some(_)) => call.args(["--no-track", "-b", branch]),
+            (Some(_) | None, _) => call.arg("--detach"),
+        };
+        call.arg(folder).arg(start).run()?;
+        let site = Site::find(repository, folder)?;
+        let site = site.ok_or_else(|| GitError::FolderThere { folder: folder.to_owned() })?;
+        restore_index(&site, note)?;
+        for from in [Some(start), note.index.as_ref()].into_iter().flatten() {
+            remove_missing(&site, from, &kept.commit)?;
+        }
+        write_files(&site, note)?;
+        let intended: Vec<Vec<u8>> = note.intended.iter().filter_map(|path| unquote(path)).collect();
+        if !intended.is_empty() {
+            let call = site.call().option("--literal-pathspecs").args(["add", "--intent-to-add", "--force"]);
+            call.args(["--pathspec-from-file=-", "--pathspec-file-nul"]).input(intended.join(&0)).run()?;
+        }
+        let aside = self.aside(kept);
+        if aside.is_dir() {
+            bring_back(&aside, folder)?;
+        }
+        for (name, commits) in &note.marks {
+            let path = site.admin.join(name);
+            fs::write(&path, commits.join("\n") + "\n").map_err(GitError::file("cannot write", &path))?;
+        }
+        if note.head.is_none() {
+            let name = branch
+                .map_or_else(|| format!("restored/{}-{}", crate::git::slug(&kept.task), kept.number), str::to_owned);
+            site.call().args(["symbolic-ref", "HEAD", &format!("refs/heads/{name}")]).run()?;
+        }
+        // So that `git status` need not read every file again; it says by its exit code that there are changes.
+        site.call().args(["update-index", "-q", "--refresh"]).answer()?;
+        site.head()
+    }
+}
+
+/// The folder with its real path; it must be new, or empty.
+fn new_folder(folder: &Path) -> Result<PathBuf, GitError> {
+    fs::create_dir_all(folder).map_err(|_| GitError::FolderThere { folder: folder.to_owned() })?;
+    let real = fs::canonicalize(folder).map_err(GitError::file("cannot find", folder))?;
+    let mut entries = fs::read_dir(&real).map_err(GitError::file("cannot read", &real))?;
+    if entries.next().is_some() { Err(GitError::FolderThere { folder: folder.to_owned() }) } else { Ok(real) }
+}
+
+/// Removes files that the commit has and the kept worktree had not.
+fn remove_missing(site: &Site, from: &str, to: &str) -> Result<(), GitError> {
+    let call = site.call().args(["diff-tree", "-r", "-z", "--no-renames", "--diff-filter=D", "--name-only", from, to]);
+    let bytes = call.bytes()?;
+    for path in bytes.split(|byte| *byte == 0).filter(|path| !path.is_empty()) {
+        let full = path_of(&site.folder, path);
+        // A folder may stand where the file was, or a file where its folder was.
+        if fs::symlink_metadata(&full).is_ok_and(|it| !it.is_dir()) {
+            fs::remove_file(&full).map_err(GitError::file("cannot remove", &full))?;
+        }
+        let mut folder = full.parent();
+        while let Some(empty) = folder.filter(|it| *it != site.folder && fs::remove_dir(it).is_ok()) {
+            folder = empty.parent();
+        }
+    }
+    Ok(())
+}
+
+/// The index as it was, and the files as it has them; what differed on disk is written over that.
+fn restore_index(site: &Site, note: &Note) -> Result<(), GitError> {
+    match (&note.index, &note.head) {
+        (Some(index), _) => {
+            site.call().args(["read-tree", index]).run()?;
+            site.call().args(["checkout-index", "--all", "--force", "--quiet"]).run()?;
+        }
+        (None, Some(_)) => {}
+        (None, None) => site.call().args(["read-tree", "--empty"]).run()?,
+    }
+    let Some(sides) = &note.sides else { return Ok(()) };
+    let (mut removals, mut entries) = (Vec::new(), Vec::new());
+    for (mode, id, path) in keep::list_tree(&site.repository, sides)? {
+        let (Some(stage), Some(path)) = (path.first(), path.get(2..)) else { continue };
+        removals.extend(super::risk::entry("0", &"0".repeat(id.len()), path));
+        entries.extend(format!("{mode} {id} {}\t", char::from(*stage)).bytes());
+        entries.extend(path);
+        entries.push(0);
+    }
+    removals.extend(entries);
+    site.call().args(["update-index", "-z", "--index-info"]).input(removals).run()
+}
+
+fn write_files(site: &Site, note: &Note) -> Result<(), GitError> {
+    let Some(files) = &note.files else { return Ok(()) };
+    let files = keep::list_tree(&site.repository, files)?;
+    for batch in files.chunks(BATCH) {
+        let ids: Vec<&str> = batch.iter().map(|(_, id, _)| id.as_str()).collect();
+        for ((mode, _, path), content) in batch.iter().zip(blobs(&site.repository, &ids)?) {
+            let full = path_of(&site.folder, path);
+            write_file(&full, mode, &content).map_err(GitError::file("cannot write", &full))?;
+        }
+    }
+    for (path, permissions) in &note.permissions {
+        let Some(path) = unquote(path) else { continue };
+        let full = path_of(&site.folder, &path);
+        let set = fs::set_permissions(&full, fs::Permissions::from_mode(*permissions));
+        set.map_err(GitError::file("cannot set the permissions of", &full))?;
+    }
+    Ok(())
+}
+
+fn write_file(path: &Path, mode: &str, content: &[u8]) -> std::io::Result<()> {
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    gone(fs::remove_file(path))?;
+    if mode == "120000" {
+        return symlink(std::ffi::OsStr::from_bytes(content), path);
+    }
+    let bits = if mode == "100755" { 0o755 } else { 0o644 };
+    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(bits).open(path)?;
+    file.write_all(content)?;
+    // The mode at opening is cut by the process's mask.
+    file.set_permissions(fs::Permissions::from_mode(bits))
+}
+
+/// The contents of blobs, in order.
+fn blobs(repository: &Repository, ids: &[&str]) -> Result<Vec<Vec<u8>>, GitError> {
+    let call = repository.call().args(["cat-file", "--batch"]).input(ids.join("\n") + "\n");
+    let bytes = call.bytes()?;
+    let mut rest = bytes.as_slice();
+    let mut contents = Vec::new();
+    for id in ids {
+        let odd = || call.odd(format!("the blob {id} cannot be read"));
+        let end = rest.iter().position(|byte| *byte == b'\n').ok_or_else(odd)?;
+        let header = std::str::from_utf8(&rest[..end]).map_err(|_| odd())?;
+        let size = header.strip_prefix(&format!("{id} blob ")).and_then(|size| size.parse::<usize>().ok());
+        let size = size.ok_or_else(odd)?;
+        contents.push(rest.get(end + 1..end + 1 + size).ok_or_else(odd)?.to_vec());
+        rest = rest.get(end + 2 + size..).ok_or_else(odd)?;
+    }
+    Ok(contents)
+}
+
+/// Moves what was set aside back to where it was.
+fn bring_back(from: &Path, to: &Path) -> Result<(), GitError> {
+    for entry in fs::read_dir(from).map_err(GitError::file("cannot read", from))?.filter_map(Result::ok) {
+        let (source, target) = (entry.path(), to.join(entry.file_name()));
+        if source.is_dir() && !source.is_symlink() && target.is_dir() {
+            bring_back(&source, &target)?;
+        } else {
+            move_to(&source, &target)?;
+        }
+    }
+    drop(fs::remove_dir(from));
+    Ok(())
+}

@@ -1,0 +1,271 @@
+//! What would be lost if a worktree were reset or removed.
+//!
+//! It looks and stores blobs, and changes neither the branch nor the index nor a file. Ignored files are not counted,
+//! and neither is TASK.md at the root, which is the engine's.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::TASK_FILE;
+use super::site::{Site, gone};
+use crate::git::{Changes, GitError, path_of, quote, shown};
+
+/// How many lines of the worktree's own history are looked through for commits that were left behind.
+const HISTORY_LINES: usize = 1000;
+
+/// A file as it lies on disk, without git's conversions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Found {
+    /// git's mode, in octal digits.
+    pub(crate) mode: &'static str,
+    /// The blob of exactly these bytes.
+    pub(crate) id: String,
+    /// The permission bits; git itself remembers only one of them.
+    pub(crate) permissions: u32,
+}
+
+/// What would be lost.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Risk {
+    /// The commit that is checked out.
+    pub(crate) head: Option<String>,
+    /// The branch that is checked out, or is being rebased.
+    pub(crate) branch: Option<String>,
+    /// What git says about the files.
+    pub(crate) changes: Changes,
+    /// Files that differ from the last commit or from the index, and those git does not know.
+    pub(crate) files: BTreeMap<Vec<u8>, Found>,
+    /// Files that the last commit has and the disk has not.
+    pub(crate) removed: BTreeSet<Vec<u8>>,
+    /// The tree of the index, where it differs from the last commit's.
+    pub(crate) index: Option<String>,
+    /// The other commits of a merge, a cherry-pick or a revert that is under way.
+    pub(crate) marks: BTreeMap<String, Vec<String>>,
+    /// Whether no branch, remote or tag reaches the commit that is checked out.
+    pub(crate) head_lost: bool,
+    /// Further commits that only this worktree knows.
+    pub(crate) lost: BTreeSet<String>,
+}
+
+impl Risk {
+    /// Looks, and stores the blobs.
+    pub(crate) fn of(site: &Site) -> Result<Risk, GitError> {
+        Risk::look(site, None)
+    }
+
+    /// Looks again, without storing. Commits that were lost are taken for lost still: by now a keep reaches them.
+    pub(crate) fn again(&self, site: &Site) -> Result<Risk, GitError> {
+        Risk::look(site, Some(self))
+    }
+
+    fn look(site: &Site, before: Option<&Risk>) -> Result<Risk, GitError> {
+        let mut risk = Risk { head: site.head()?, branch: site.branch()?, ..Risk::default() };
+        if site.is_present() {
+            risk.changes = Changes::of(site.call())?;
+            risk.changes.forget(TASK_FILE);
+            if let Some((path, _)) = risk.changes.tracked.iter().find(|(_, change)| change.submodule) {
+                return Err(GitError::Submodule { folder: site.folder.clone(), path: shown(path) });
+            }
+        }
+        risk.index = index(site, &risk)?;
+        risk.marks = marks(site);
+        risk.find_lost(site)?;
+        if let Some(before) = before {
+            risk.lost.extend(before.lost.iter().cloned());
+        }
+        if !risk.is_empty() && site.is_present() {
+            risk.find_files(site, before.is_none())?;
+        }
+        Ok(risk)
+    }
+
+    /// Whether nothing would be lost.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.changes.is_empty() && self.index.is_none() && !self.head_lost && self.lost.is_empty()
+    }
+
+    fn find_files(&mut self, site: &Site, store: bool) -> Result<(), GitError> {
+        let changes = &self.changes;
+        let known = changes.tracked.iter().map(|(path, _)| path).chain(changes.unmerged.iter().map(|it| &it.path));
+        let task_file = TASK_FILE.to_vec();
+        let mut paths: BTreeSet<&Vec<u8>> = known.chain(&changes.untracked).collect();
+        // It goes along with what is kept, for whoever looks at that later.
+        if fs::symlink_metadata(path_of(&site.folder, TASK_FILE)).is_ok_and(|it| !it.is_dir()) {
+            paths.insert(&task_file);
+        }
+        let (mut regular, mut removed) = (Vec::new(), BTreeSet::new());
+        for path in paths {
+            let full = path_of(&site.folder, path);
+            let failed = GitError::file("cannot read", &full);
+            match fs::symlink_metadata(&full) {
+                Ok(it) if it.is_symlink() => {
+                    let target = fs::read_link(&full).map_err(failed)?;
+                    let id = hash(site, store, &["--stdin"], target.as_os_str().as_bytes().to_vec())?;
+                    let id = id.into_iter().next().unwrap_or_default();
+                    self.files.insert(path.clone(), Found { mode: "120000", id, permissions: 0o777 });
+                }
+                Ok(it) if it.is_file() => {
+                    let permissions = it.permissions().mode() & 0o7777;
+                    let mode = if permissions & 0o100 == 0 { "100644" } else { "100755" };
+                    regular.push((path.clone(), mode, permissions));
+                }
+                // A folder stands where the file was.
+                Ok(_) => drop(removed.insert(path.clone())),
+                Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+                    removed.insert(path.clone());
+                }
+                Err(error) => return Err(failed(error)),
+            }
+        }
+        let list: String = regular.iter().map(|(path, ..)| quote(path) + "\n").collect();
+        let ids = if regular.is_empty() { Vec::new() } else { hash(site, store, &["--stdin-paths"], list.into())? };
+        if ids.len() != regular.len() {
+            return Err(GitError::Changing { folder: site.folder.clone() });
+        }
+        for ((path, mode, permissions), id) in regular.into_iter().zip(ids) {
+            self.files.insert(path, Found { mode, id, permissions });
+        }
+        self.removed = removed;
+        Ok(())
+    }
+
+    fn find_lost(&mut self, site: &Site) -> Result<(), GitError> {
+        if let Some(head) = &self.head {
+            self.head_lost = !unreached(site, &BTreeSet::from([head.clone()]), false)?.is_empty();
+        }
+        let mut candidates: BTreeSet<String> = self.marks.values().flatten().cloned().collect();
+        for name in ["MERGE_AUTOSTASH", "rebase-merge/autostash", "rebase-apply/autostash"] {
+            candidates.extend(commits_in(site, name));
+        }
+        let own =
+            site.call().args(["for-each-ref", "--format=%(objectname)", "refs/worktree", "refs/rewritten"]).text()?;
+        candidates.extend(own.lines().map(str::to_owned));
+        candidates.extend(left_behind(site));
+        if let Some(head) = &self.head {
+            candidates.remove(head);
+        }
+        if !candidates.is_empty() {
+            self.lost = unreached(site, &candidates, true)?;
+        }
+        Ok(())
+    }
+}
+
+/// Those of the commits that no branch, remote or tag reaches; nor, if asked, what is kept already.
+fn unreached(site: &Site, commits: &BTreeSet<String>, kept_counts: bool) -> Result<BTreeSet<String>, GitError> {
+    let mut call =
+        site.call().args(["rev-list", "--ignore-missing", "--stdin", "--not", "--branches", "--remotes", "--tags"]);
+    if kept_counts {
+        call = call.arg("--glob=refs/sluice/keep");
+    }
+    let list: String = commits.iter().map(|commit| format!("{commit}\n")).collect();
+    let reached = call.input(list).text()?;
+    Ok(reached.lines().filter(|it| commits.contains(*it)).map(str::to_owned).collect())
+}
+
+/// Commits that were checked out without a branch and then left, as the worktree's own history tells.
+fn left_behind(site: &Site) -> Vec<String> {
+    let history = fs::read(site.admin.join("logs/HEAD")).unwrap_or_default();
+    let history = String::from_utf8_lossy(&history).into_owned();
+    let left = |line: &str| {
+        let (_, action) = line.split_once("\tcheckout: moving from ")?;
+        let (from, _) = action.split_once(" to ")?;
+        is_id(from).then(|| from.to_owned())
+    };
+    history.lines().rev().take(HISTORY_LINES).filter_map(left).collect()
+}
+
+fn marks(site: &Site) -> BTreeMap<String, Vec<String>> {
+    let names = ["MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD"];
+    let found = names.map(|name| (name.to_owned(), commits_in(site, name)));
+    found.into_iter().filter(|(_, commits)| !commits.is_empty()).collect()
+}
+
+fn commits_in(site: &Site, name: &str) -> Vec<String> {
+    let text = fs::read_to_string(site.admin.join(name)).unwrap_or_default();
+    text.lines().filter(|line| is_id(line)).map(str::to_owned).collect()
+}
+
+fn is_id(text: &str) -> bool {
+    matches!(text.len(), 40 | 64) && text.bytes().all(|it| it.is_ascii_hexdigit())
+}
+
+fn hash(site: &Site, store: bool, how: &[&str], input: Vec<u8>) -> Result<Vec<String>, GitError> {
+    // An empty input would be no input, and that of a terminal.
+    let mut call = site.call().arg("hash-object").args(how).arg("--no-filters").input(input);
+    if store {
+        call = call.arg("-w").option("-c").option("core.fsync=committed,reference");
+    }
+    Ok(call.text()?.lines().map(str::to_owned).collect())
+}
+
+/// The tree of the index, if it differs from the last commit's. Of a file in conflict it has our side.
+fn index(site: &Site, risk: &Risk) -> Result<Option<String>, GitError> {
+    let real = site.admin.join("index");
+    let scratch = Scratch::new(site);
+    match fs::copy(&real, &scratch.path) {
+        Ok(_) => {}
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        Err(error) => return Err(GitError::file("cannot read", &real)(error)),
+    }
+    let mut lines = Vec::new();
+    for side in &risk.changes.unmerged {
+        lines.push(entry("0", &"0".repeat(side.id.len()), &side.path));
+    }
+    for ours in risk.changes.unmerged.iter().filter(|side| side.stage == 2) {
+        lines.push(entry(&ours.mode, &ours.id, &ours.path));
+    }
+    let tree = scratch.tree(site, lines)?;
+    let head = site.call().args(["rev-parse", "--verify", "--quiet", "HEAD^{tree}"]).maybe()?;
+    let nothing = head.is_none() && !real.exists();
+    Ok((head.as_ref() != Some(&tree) && !nothing).then_some(tree))
+}
+
+/// A line for `git update-index --index-info`.
+pub(crate) fn entry(mode: &str, id: &str, path: &[u8]) -> Vec<u8> {
+    let mut line = format!("{mode} {id} 0\t").into_bytes();
+    line.extend_from_slice(path);
+    line.push(0);
+    line
+}
+
+/// An index of our own, so that the user's is never altered.
+pub(crate) struct Scratch {
+    path: PathBuf,
+}
+
+impl Scratch {
+    /// An empty one.
+    pub(crate) fn new(site: &Site) -> Scratch {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        Scratch { path: site.admin.join(format!("sluice-index-{}-{number}", std::process::id())) }
+    }
+
+    /// Starts from this commit.
+    pub(crate) fn start(&self, site: &Site, commit: &str) -> Result<(), GitError> {
+        site.call().env("GIT_INDEX_FILE", &self.path).args(["read-tree", commit]).run()
+    }
+
+    /// Takes the entries in and stores the tree.
+    pub(crate) fn tree(&self, site: &Site, entries: Vec<Vec<u8>>) -> Result<String, GitError> {
+        let call =
+            || site.call().env("GIT_INDEX_FILE", &self.path).option("-c").option("core.fsync=committed,reference");
+        if !entries.is_empty() {
+            let input = entries.concat();
+            call().args(["update-index", "--replace", "-z", "--index-info"]).input(input).run()?;
+        }
+        call().arg("write-tree").text()
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        drop(gone(fs::remove_file(&self.path)));
+    }
+}

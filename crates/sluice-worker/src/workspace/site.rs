@@ -1,0 +1,165 @@
+//! One worktree of the pool: its folder, and the folder inside the repository that git keeps for it.
+//!
+//! Each call names both, so that git never looks for a repository by itself: a workspace whose `.git` an agent removed
+//! may lie inside another repository, and that one must never be reset.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::git::{Call, GitError, Repository};
+
+/// What a workspace is lent for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Binding {
+    /// The task or run, by its id.
+    pub task: String,
+    /// The branch it is to be on.
+    pub branch: String,
+}
+
+/// A worktree that the repository knows.
+#[derive(Clone, Debug)]
+pub(crate) struct Site {
+    pub(crate) repository: Repository,
+    pub(crate) folder: PathBuf,
+    /// What git keeps for this worktree: HEAD, index, what is under way.
+    pub(crate) admin: PathBuf,
+}
+
+impl Site {
+    /// The worktree of this folder, whether or not the folder is still there.
+    pub(crate) fn find(repository: &Repository, folder: &Path) -> Result<Option<Site>, GitError> {
+        for admin in admins(repository)? {
+            if target(&admin).as_deref() == Some(folder) {
+                return Ok(Some(Site { repository: repository.clone(), folder: folder.to_owned(), admin }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The worktree that this folder was before it or the repository was moved. Its two links are made right again.
+    pub(crate) fn reunite(repository: &Repository, folder: &Path) -> Result<Option<Site>, GitError> {
+        let Ok(link) = fs::read_to_string(folder.join(".git")) else { return Ok(None) };
+        let Some(named) = link.trim_end().strip_prefix("gitdir: ").map(PathBuf::from) else { return Ok(None) };
+        // A link that leads into another living repository is that one's business.
+        let elsewhere = named.is_dir() && !named.starts_with(repository.common());
+        let Some(id) = named.file_name().filter(|_| !elsewhere) else { return Ok(None) };
+        let admin = repository.common().join("worktrees").join(id);
+        if !admin.is_dir() || target(&admin).is_none_or(|target| target != folder && target.exists()) {
+            return Ok(None);
+        }
+        let site = Site { repository: repository.clone(), folder: folder.to_owned(), admin };
+        let back = site.admin.join("gitdir");
+        fs::write(&back, format!("{}\n", folder.join(".git").display()))
+            .map_err(GitError::file("cannot write", &back))?;
+        site.mend_link()?;
+        Ok(Some(site))
+    }
+
+    /// Makes the folder's link to the repository right, if it is not.
+    pub(crate) fn mend_link(&self) -> Result<(), GitError> {
+        let link = self.folder.join(".git");
+        let right = format!("gitdir: {}\n", self.admin.display());
+        if fs::read_to_string(&link).is_ok_and(|text| text == right || self.is_link(&text)) {
+            return Ok(());
+        }
+        fs::write(&link, right).map_err(GitError::file("cannot write", &link))
+    }
+
+    fn is_link(&self, text: &str) -> bool {
+        let named = text.trim_end().strip_prefix("gitdir: ").map(|named| self.folder.join(named));
+        named.and_then(|named| fs::canonicalize(named).ok()) == fs::canonicalize(&self.admin).ok()
+    }
+
+    /// Whether the folder is there.
+    pub(crate) fn is_present(&self) -> bool {
+        self.folder.is_dir()
+    }
+
+    /// A call for this worktree; it works for a folder that is gone too, as far as no files are asked for.
+    pub(crate) fn call(&self) -> Call {
+        let mut git_dir = std::ffi::OsString::from("--git-dir=");
+        git_dir.push(&self.admin);
+        if !self.is_present() {
+            return self.repository.call().option(git_dir);
+        }
+        let mut work_tree = std::ffi::OsString::from("--work-tree=");
+        work_tree.push(&self.folder);
+        self.repository.git().at(&self.folder).option(git_dir).option(work_tree)
+    }
+
+    /// What the workspace is lent for.
+    pub(crate) fn binding(&self) -> Result<Option<Binding>, GitError> {
+        let path = self.binding_path();
+        match fs::read(&path) {
+            // A broken note is no reason to refuse: everything at risk is kept whoever it belongs to.
+            Ok(bytes) => Ok(serde_json::from_slice(&bytes).ok()),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(GitError::file("cannot read", &path)(error)),
+        }
+    }
+
+    /// Notes what the workspace is lent for.
+    pub(crate) fn bind(&self, binding: &Binding) -> Result<(), GitError> {
+        let path = self.binding_path();
+        let new = self.admin.join("sluice-binding.new");
+        let text = serde_json::to_vec(binding).map_err(|error| GitError::file("cannot write", &path)(error.into()))?;
+        fs::write(&new, text).and_then(|()| fs::rename(&new, &path)).map_err(GitError::file("cannot write", &path))
+    }
+
+    /// Notes that it is free.
+    pub(crate) fn unbind(&self) -> Result<(), GitError> {
+        gone(fs::remove_file(self.binding_path())).map_err(GitError::file("cannot remove", &self.binding_path()))
+    }
+
+    fn binding_path(&self) -> PathBuf {
+        self.admin.join("sluice-binding")
+    }
+
+    /// The commit that is checked out; none before the first one.
+    pub(crate) fn head(&self) -> Result<Option<String>, GitError> {
+        self.call().args(["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]).maybe()
+    }
+
+    /// The branch that is checked out, or is being rebased.
+    pub(crate) fn branch(&self) -> Result<Option<String>, GitError> {
+        let head = self.call().args(["symbolic-ref", "--quiet", "HEAD"]).maybe()?;
+        let rebased =
+            ["rebase-merge", "rebase-apply"].map(|it| fs::read_to_string(self.admin.join(it).join("head-name")));
+        let names = head.into_iter().chain(rebased.into_iter().flatten());
+        Ok(names.filter_map(|name| name.trim_end().strip_prefix("refs/heads/").map(str::to_owned)).next())
+    }
+}
+
+/// The folders that git keeps for worktrees.
+fn admins(repository: &Repository) -> Result<Vec<PathBuf>, GitError> {
+    let path = repository.common().join("worktrees");
+    let entries = match fs::read_dir(&path) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(GitError::file("cannot read", &path)(error)),
+    };
+    let mut found: Vec<PathBuf> = entries.filter_map(|entry| entry.ok().map(|entry| entry.path())).collect();
+    found.sort();
+    Ok(found)
+}
+
+/// The folder that this one is kept for.
+fn target(admin: &Path) -> Option<PathBuf> {
+    let text = fs::read_to_string(admin.join("gitdir")).ok()?;
+    let link = admin.join(text.trim_end_matches('\n'));
+    let folder = link.parent()?;
+    // Newer versions of git may write a relative path.
+    if text.starts_with("..") { fs::canonicalize(folder).ok() } else { Some(folder.to_owned()) }
+}
+
+/// What is not there needs no removing.
+pub(crate) fn gone(result: std::io::Result<()>) -> std::io::Result<()> {
+    match result {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        result => result,
+    }
+}

@@ -1,0 +1,168 @@
+//! What can be seen of a workspace: its branch, its commit, whether there are changes, how far it is from others.
+//!
+//! It only looks.
+
+use std::path::PathBuf;
+
+use super::site::{Binding, Site};
+use super::{Pool, TASK_FILE, WorkspaceName};
+use crate::git::{Changes, GitError};
+
+/// What is checked out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Head {
+    /// This branch. It may have been renamed since the workspace was lent.
+    Branch(String),
+    /// This branch is being rebased.
+    Rebasing(String),
+    /// A commit without a branch.
+    Detached,
+}
+
+/// How many commits lie between two branches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Distance {
+    /// The other branch.
+    pub from: String,
+    /// Commits that only this one has.
+    pub ahead: u64,
+    /// Commits that only the other has.
+    pub behind: u64,
+}
+
+/// How a workspace stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct State {
+    /// Its name.
+    pub name: WorkspaceName,
+    /// Where it is.
+    pub folder: PathBuf,
+    /// What it is lent for.
+    pub binding: Option<Binding>,
+    /// What is checked out.
+    pub head: Head,
+    /// The commit that is checked out; none before the first one.
+    pub commit: Option<String>,
+    /// Whether there are changes that no commit has, untracked files included.
+    pub dirty: bool,
+    /// Whether a conflict is unresolved.
+    pub conflict: bool,
+    /// The distance from the default branch.
+    pub default: Option<Distance>,
+    /// The distance from the branch on the remote, as last seen.
+    pub upstream: Option<Distance>,
+}
+
+/// The content that a verdict is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tree {
+    /// The tree of the commit that is checked out.
+    pub id: String,
+    /// That commit.
+    pub commit: String,
+    /// Whether there are changes beside it.
+    pub dirty: bool,
+}
+
+impl Pool {
+    /// How a workspace stands; nothing if it has not been made.
+    pub fn status(&self, name: &WorkspaceName) -> Result<Option<State>, GitError> {
+        let Some(site) = self.known(name)?.filter(Site::is_present) else { return Ok(None) };
+        let commit = site.head()?;
+        let changes = changes(&site)?;
+        let head = self.head(&site)?;
+        let default = match &commit {
+            Some(commit) => {
+                self.distance(commit, self.repository().default_branch(), &self.repository().default_commit()?)?
+            }
+            None => None,
+        };
+        let upstream = match (&commit, &head) {
+            (Some(commit), Head::Branch(branch)) => self.upstream(commit, branch)?,
+            (Some(_) | None, Head::Branch(_) | Head::Rebasing(_) | Head::Detached) => None,
+        };
+        Ok(Some(State {
+            name: name.clone(),
+            folder: site.folder.clone(),
+            binding: site.binding()?,
+            head,
+            commit,
+            dirty: !changes.is_empty(),
+            conflict: !changes.unmerged.is_empty(),
+            default,
+            upstream,
+        }))
+    }
+
+    /// The branch that is checked out in a workspace, or is being rebased there; the agent may have renamed it.
+    pub fn branch(&self, name: &WorkspaceName) -> Result<Option<String>, GitError> {
+        self.known(name)?.map_or(Ok(None), |site| site.branch())
+    }
+
+    /// The content of a workspace's branch, to bind a verdict to.
+    pub fn tree(&self, name: &WorkspaceName) -> Result<Tree, GitError> {
+        let missing = || GitError::NoWorkspace { workspace: name.to_string() };
+        let site = self.known(name)?.filter(Site::is_present).ok_or_else(missing)?;
+        let none = || GitError::NoCommit { missing: format!("a commit in the workspace {name}") };
+        let commit = site.head()?.ok_or_else(none)?;
+        let id = site.call().args(["rev-parse", "--verify", &format!("{commit}^{{tree}}")]).text()?;
+        Ok(Tree { id, commit, dirty: !changes(&site)?.is_empty() })
+    }
+
+    /// The names of all workspaces that have been made, or whose folders someone has removed by hand.
+    pub fn names(&self) -> Result<Vec<WorkspaceName>, GitError> {
+        let folders = std::fs::read_dir(self.root()).map_err(GitError::file("cannot read", self.root()))?;
+        let folders = folders.filter_map(|it| it.ok().filter(|it| it.path().is_dir()).map(|it| it.path()));
+        let registered = self.repository().registered()?.into_iter().map(|it| it.folder);
+        let own = folders.chain(registered).filter(|it| it.parent() == Some(self.root()));
+        let mut names: Vec<WorkspaceName> =
+            own.filter_map(|it| WorkspaceName::new(it.file_name()?.to_str()?).ok()).collect();
+        // 2 before 10.
+        names.sort_by(|one, other| (one.0.len(), &one.0).cmp(&(other.0.len(), &other.0)));
+        names.dedup();
+        Ok(names)
+    }
+
+    /// All workspaces that are there.
+    pub fn list(&self) -> Result<Vec<State>, GitError> {
+        let mut states = Vec::new();
+        for name in self.names()? {
+            states.extend(self.status(&name)?);
+        }
+        Ok(states)
+    }
+
+    fn head(&self, site: &Site) -> Result<Head, GitError> {
+        let attached = site.call().args(["symbolic-ref", "--quiet", "HEAD"]).maybe()?.is_some();
+        Ok(match (site.branch()?, attached) {
+            (Some(branch), true) => Head::Branch(branch),
+            (Some(branch), false) => Head::Rebasing(branch),
+            (None, _) => Head::Detached,
+        })
+    }
+
+    fn upstream(&self, commit: &str, branch: &str) -> Result<Option<Distance>, GitError> {
+        let format = "--format=%(upstream)";
+        let named = self.repository().call().args(["for-each-ref", format, &format!("refs/heads/{branch}")]).text()?;
+        let reference = match named.lines().next().filter(|it| !it.is_empty()) {
+            Some(reference) => Some(reference.to_owned()),
+            None => self.repository().tracking(branch)?.map(|(_, reference)| reference),
+        };
+        let Some(reference) = reference else { return Ok(None) };
+        let Some(other) = self.repository().commit(&reference)? else { return Ok(None) };
+        self.distance(commit, reference.trim_start_matches("refs/remotes/"), &other)
+    }
+
+    fn distance(&self, commit: &str, from: &str, other: &str) -> Result<Option<Distance>, GitError> {
+        let range = format!("{commit}...{other}");
+        let text = self.repository().call().args(["rev-list", "--left-right", "--count", &range]).text()?;
+        let counts = text.split_once('\t').and_then(|(left, right)| Some((left.parse().ok()?, right.parse().ok()?)));
+        Ok(counts.map(|(ahead, behind)| Distance { from: from.to_owned(), ahead, behind }))
+    }
+}
+
+fn changes(site: &Site) -> Result<Changes, GitError> {
+    let mut changes = Changes::of(site.call())?;
+    changes.forget(TASK_FILE);
+    Ok(changes)
+}

@@ -1,0 +1,82 @@
+//! Removing workspaces that nobody uses, and keeps that are old enough, when asked.
+//!
+//! What would be lost is kept first, as everywhere. A workspace that cannot be removed is reported and left alone, and
+//! the others still are.
+
+use std::fs;
+use std::time::{Duration, SystemTime};
+
+use super::keep::{self, Kept};
+use super::{Pool, WorkspaceName};
+use crate::git::GitError;
+
+/// What became of one workspace.
+#[derive(Debug)]
+pub struct Swept {
+    /// Which one.
+    pub name: WorkspaceName,
+    /// What was kept of it; or why it is still there.
+    pub outcome: Result<Option<Kept>, GitError>,
+}
+
+/// What a sweep did.
+#[derive(Debug, Default)]
+pub struct Sweep {
+    /// The workspaces that nobody used.
+    pub removed: Vec<Swept>,
+    /// The keeps that were old enough to go, and are gone.
+    pub pruned: Vec<Kept>,
+}
+
+impl Pool {
+    /// Removes the workspaces that are not in use. With `older_than` keeps of at least that age go too.
+    pub fn gc(&self, in_use: &[WorkspaceName], older_than: Option<Duration>) -> Result<Sweep, GitError> {
+        let mut sweep = Sweep::default();
+        for name in self.names()?.into_iter().filter(|name| !in_use.contains(name)) {
+            let outcome = self.sweep(&name);
+            sweep.removed.push(Swept { name, outcome });
+        }
+        self.remove_remains()?;
+        if let Some(age) = older_than {
+            sweep.pruned = self.prune(age)?;
+        }
+        Ok(sweep)
+    }
+
+    /// What is kept, of all tasks.
+    pub fn kept(&self) -> Result<Vec<Kept>, GitError> {
+        Ok(keep::kept_with_notes(self.repository(), None)?.into_iter().map(|(kept, _)| kept).collect())
+    }
+
+    fn sweep(&self, name: &WorkspaceName) -> Result<Option<Kept>, GitError> {
+        let _lock = self.lock(name)?;
+        let owner = self.known(name)?.map(|site| site.binding()).transpose()?.flatten();
+        self.destroy_locked(name, &owner.map_or_else(|| name.as_owner(), |binding| binding.task))
+    }
+
+    /// What a removal that was broken off has left. It was kept before it was renamed.
+    fn remove_remains(&self) -> Result<(), GitError> {
+        let _lock = self.lock_all()?;
+        let entries = fs::read_dir(self.root()).map_err(GitError::file("cannot read", self.root()))?;
+        for entry in entries.filter_map(Result::ok) {
+            if entry.file_name().to_string_lossy().starts_with(".removed-") {
+                fs::remove_dir_all(entry.path()).map_err(GitError::file("cannot remove", &entry.path()))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn prune(&self, age: Duration) -> Result<Vec<Kept>, GitError> {
+        let now = SystemTime::now();
+        let mut pruned = Vec::new();
+        for kept in self.kept()? {
+            if now.duration_since(kept.time).is_ok_and(|it| it >= age) {
+                self.repository().call().args(["update-ref", "-d", &kept.reference, &kept.commit]).run()?;
+                let aside = self.aside(&kept);
+                super::site::gone(fs::remove_dir_all(&aside)).map_err(GitError::file("cannot remove", &aside))?;
+                pruned.push(kept);
+            }
+        }
+        Ok(pruned)
+    }
+}

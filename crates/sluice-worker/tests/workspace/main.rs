@@ -1,0 +1,11 @@
+//! Workspaces on real repositories: what is at risk is kept and comes back byte for byte, whatever is done to it.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+
+mod acquire;
+mod edges;
+mod forge;
+mod ground;
+mod leak;
+mod merge;
+mod risk;
