@@ -8,3 +8,7 @@ pub mod git;
 pub mod leak;
 pub mod merge;
 pub mod workspace;
+pub mod process;
+pub mod session;
+pub mod shim;
+pub mod tmux;

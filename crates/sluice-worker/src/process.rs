@@ -1,0 +1,317 @@
+//! Scripts and checks: programs that are started, waited for and read to their end.
+//!
+//! Each runs in a process group of its own, and nothing of the group outlives it. A script's text is given to `sh` as
+//! one argument, and values travel in the environment only: nothing here puts a script together. Unlike a session a
+//! script needs no shim: when the engine dies, [`kill_leftover`] ends what it left before the step runs again.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process_group, test_kill_process_group, waitpid};
+use serde::{Deserialize, Serialize};
+
+mod capture;
+mod identity;
+mod pipes;
+mod sweep;
+
+pub use capture::Captured;
+pub use identity::Identity;
+pub(crate) use identity::{Stat, carries, stat};
+pub(crate) use sweep::{Kin, descendants, end_all, timespec, wait_for_any};
+
+use pipes::{News, Pipes};
+
+/// Bytes of one argument or one variable that the kernel takes.
+pub const LONGEST_ARGUMENT: usize = 128 * 1024 - 1;
+/// The usual grace: how long a program may take to end when it is told to, before it is killed.
+pub const GRACE: Duration = Duration::from_secs(5);
+/// How long what a script left running in its group may take to finish by itself, and again to end when told to.
+pub const LEFTOVER_GRACE: Duration = Duration::from_millis(200);
+/// The variable by which the processes of a script are found when its number was not noted in time.
+const MARK: &str = "SLUICE_PROCESS";
+
+/// What is run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Program {
+    /// A program with its arguments.
+    Arguments(Vec<String>),
+    /// A script for `sh -c`.
+    Shell(String),
+}
+
+/// One program to be run, with everything it gets.
+#[derive(Debug, Clone)]
+pub struct Script {
+    /// What is run.
+    pub program: Program,
+    /// Its whole environment; nothing is inherited.
+    pub environment: BTreeMap<String, String>,
+    /// Where it runs.
+    pub folder: PathBuf,
+    /// What it reads.
+    pub input: Vec<u8>,
+    /// When it is ended, if it has not ended by itself.
+    pub timeout: Option<Duration>,
+    /// How long it may take to end when it is told to, before it is killed.
+    pub grace: Duration,
+    /// Bytes of each of its two outputs that are kept.
+    pub output_limit: usize,
+    /// The file in which its number is noted while it runs, for [`kill_leftover`].
+    pub record: PathBuf,
+}
+
+/// How a script ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// By itself, with this exit code.
+    Code(i32),
+    /// By a signal that was not ours.
+    Signal(i32),
+    /// It was ended because its time was over.
+    TimedOut,
+    /// It was ended because somebody cancelled it.
+    Cancelled,
+}
+
+/// What came of a script.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    /// How it ended.
+    pub ending: Ending,
+    /// What it printed.
+    pub stdout: Captured,
+    /// What it printed as errors.
+    pub stderr: Captured,
+    /// How long it ran.
+    pub duration: Duration,
+}
+
+/// Why a script could not be run.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// The program cannot be started.
+    #[error("{program} cannot be started in {folder}")]
+    Start {
+        /// What was to be run.
+        program: String,
+        /// Where.
+        folder: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// An argument or a value is longer than the kernel takes.
+    #[error("{what} is {bytes} bytes long and a program can be given {LONGEST_ARGUMENT}: pass it in a file")]
+    TooLong {
+        /// Which.
+        what: String,
+        /// Its length.
+        bytes: usize,
+    },
+    /// The operating system failed us.
+    #[error("{doing}")]
+    System {
+        /// What was being done.
+        doing: String,
+        /// What went wrong.
+        source: io::Error,
+    },
+}
+
+/// A way to end a script from another thread.
+#[derive(Debug, Clone)]
+pub struct Cancel(Arc<OwnedFd>);
+
+impl Cancel {
+    /// One that has not been used.
+    pub fn new() -> io::Result<Self> {
+        Ok(Self(Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?)))
+    }
+
+    /// Ends the scripts that were given this. It stays cancelled.
+    pub fn cancel(&self) {
+        // The write can only fail when it was done before.
+        let _ = rustix::io::write(&*self.0, &1u64.to_ne_bytes());
+    }
+
+    /// Whether it was used.
+    pub fn is_cancelled(&self) -> bool {
+        wait_for_any(&[&*self.0], Some(Duration::ZERO)) == [true]
+    }
+}
+
+/// Who runs, as noted in the record file.
+#[derive(Debug, Serialize, Deserialize)]
+struct Record {
+    /// The assignment in the environment of everyone who belongs to it.
+    mark: String,
+    /// Its first process, once that is known.
+    leader: Option<Identity>,
+}
+
+/// Runs a script to its end. Blocks until nothing of its process group is left.
+pub fn run(script: &Script, cancel: &Cancel) -> Result<Outcome, Failure> {
+    check_lengths(script)?;
+    let mark = new_mark();
+    // Noted before and after the start: whoever finds only the first knows the mark at least.
+    note(&script.record, &Record { mark: format!("{MARK}={mark}"), leader: None })?;
+    let started = Instant::now();
+    let mut child = spawn(script, &mark).inspect_err(|_| forget(&script.record))?;
+    let outcome = follow(script, cancel, &mut child, &format!("{MARK}={mark}"), started);
+    if outcome.is_err() {
+        // Without pipes to read there is no point in letting it go on.
+        end_all(|| Kin { leader: None, mark: Some(format!("{MARK}={mark}")) }.living(), Duration::ZERO);
+        let _ = child.wait();
+    }
+    forget(&script.record);
+    outcome
+}
+
+/// Ends what a script left behind when the engine that ran it died, and forgets it. Says how many processes that were.
+pub fn kill_leftover(record: &Path) -> Result<usize, Failure> {
+    let text = match std::fs::read(record) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
+        Err(source) => return Err(system(format!("reading {}", record.display()), source)),
+    };
+    let found: Record = serde_json::from_slice(&text)
+        .map_err(|error| system(format!("reading {}", record.display()), io::Error::other(error)))?;
+    let kin = Kin { leader: found.leader, mark: Some(found.mark) };
+    let before = kin.living().len();
+    let left = end_all(|| kin.living(), LEFTOVER_GRACE);
+    if let Some(stubborn) = left.first() {
+        let doing = format!("ending process {} of an earlier attempt, which would not go", stubborn.pid);
+        return Err(system(doing, io::ErrorKind::TimedOut));
+    }
+    forget(record);
+    Ok(before)
+}
+
+fn system(doing: impl Into<String>, source: impl Into<io::Error>) -> Failure {
+    Failure::System { doing: doing.into(), source: source.into() }
+}
+
+fn check_lengths(script: &Script) -> Result<(), Failure> {
+    let arguments = match &script.program {
+        Program::Arguments(arguments) => arguments.clone(),
+        Program::Shell(text) => vec![text.clone()],
+    };
+    let arguments = arguments.iter().enumerate().map(|(index, it)| (format!("argument {}", index + 1), it.len()));
+    let variables = script.environment.iter().map(|(name, it)| (format!("the value of {name}"), name.len() + it.len()));
+    match arguments.chain(variables).find(|(_, bytes)| *bytes >= LONGEST_ARGUMENT) {
+        Some((what, bytes)) => Err(Failure::TooLong { what, bytes }),
+        None => Ok(()),
+    }
+}
+
+/// A text that no other script of this machine has.
+fn new_mark() -> String {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    let own = Identity::own();
+    let (pid, start) = own.map_or((0, 0), |own| (own.pid, own.start));
+    format!("{pid}.{start}.{count}")
+}
+
+/// Renamed into place, so that a reader never sees half of it. Not synced: with the machine the processes go as well.
+fn note(path: &Path, record: &Record) -> Result<(), Failure> {
+    let doing = || format!("noting in {} who runs", path.display());
+    let text = serde_json::to_vec(record).map_err(|error| system(doing(), io::Error::other(error)))?;
+    let beside = path.with_extension("new");
+    std::fs::write(&beside, text)
+        .and_then(|()| std::fs::rename(&beside, path))
+        .map_err(|source| system(doing(), source))
+}
+
+fn forget(path: &Path) {
+    // A record that stays names processes that are gone; the next reader finds nobody.
+    let _ = std::fs::remove_file(path);
+}
+
+fn spawn(script: &Script, mark: &str) -> Result<Child, Failure> {
+    let shell = |text: &String| vec!["/bin/sh".to_owned(), "-c".to_owned(), text.clone()];
+    let arguments = match &script.program {
+        Program::Arguments(arguments) => arguments.clone(),
+        Program::Shell(text) => shell(text),
+    };
+    let program = arguments.first().cloned().unwrap_or_default();
+    let mut command = Command::new(&program);
+    command.args(arguments.iter().skip(1));
+    command.env_clear().envs(&script.environment).env(MARK, mark);
+    command.current_dir(&script.folder).process_group(0);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.spawn().map_err(|source| Failure::Start { program, folder: script.folder.clone(), source })
+}
+
+/// Reads and feeds a started script until it has ended.
+fn follow(
+    script: &Script,
+    cancel: &Cancel,
+    child: &mut Child,
+    mark: &str,
+    started: Instant,
+) -> Result<Outcome, Failure> {
+    let leader = stat(child.id().cast_signed()).map(|stat| stat.identity());
+    let leader = leader.ok_or_else(|| system("looking at a process just started", io::ErrorKind::NotFound))?;
+    note(&script.record, &Record { mark: mark.to_owned(), leader: Some(leader.clone()) })?;
+    let group = Pid::from_raw(leader.pid).ok_or_else(|| system("a process without number", io::ErrorKind::NotFound))?;
+    let mut pipes = Pipes::new(child, &script.input, script.output_limit)?;
+    let mut ended_because: Option<Ending> = None;
+    let mut next = script.timeout.map(|timeout| started + timeout);
+    let signal = |signal| {
+        // The leader is not reaped yet, so the group still is this one; if it cannot be told, it has ended.
+        let _ = kill_process_group(group, signal);
+    };
+    loop {
+        let watched = if ended_because.is_none() { Some(&*cancel.0) } else { None };
+        let news = pipes.turn(watched, next)?;
+        let reason = match news {
+            News::Exited => break,
+            News::Pipe => continue,
+            News::Cancelled => Ending::Cancelled,
+            News::Late => Ending::TimedOut,
+        };
+        if ended_because.is_none() {
+            ended_because = Some(reason);
+            signal(Signal::TERM);
+            next = Some(Instant::now() + script.grace);
+        } else {
+            signal(Signal::KILL);
+            next = None;
+        }
+    }
+    let duration = started.elapsed();
+    let ending = finish(&mut pipes, group, &leader, ended_because)?;
+    let (stdout, stderr) = pipes.finish();
+    Ok(Outcome { ending, stdout, stderr, duration })
+}
+
+/// After the leader's end: what is left in its group may finish what it prints, and is ended.
+fn finish(pipes: &mut Pipes, group: Pid, leader: &Identity, because: Option<Ending>) -> Result<Ending, Failure> {
+    if because.is_none() {
+        pipes.drain(LEFTOVER_GRACE)?;
+    }
+    let (_, status) = waitpid(Some(group), WaitOptions::empty())
+        .map_err(|error| system("waiting for a script", error))?
+        .ok_or_else(|| system("waiting for a script", io::ErrorKind::WouldBlock))?;
+    if test_kill_process_group(group).is_ok() {
+        let kin = Kin { leader: Some(leader.clone()), mark: None };
+        end_all(|| kin.living(), if because.is_none() { LEFTOVER_GRACE } else { Duration::ZERO });
+    }
+    pipes.drain(Duration::ZERO)?;
+    Ok(because.unwrap_or_else(|| match (status.exit_status(), status.terminating_signal()) {
+        (Some(code), _) => Ending::Code(code),
+        (None, signal) => Ending::Signal(signal.unwrap_or_default()),
+    }))
+}
+
+#[cfg(test)]
+mod tests;

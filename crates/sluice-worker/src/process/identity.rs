@@ -1,0 +1,134 @@
+//! Which process is meant: its number and when it started, so that a number used again is not mistaken for it.
+//!
+//! Everything is read from `/proc`. A process that has ended and only waits to be reaped counts as gone.
+
+use std::os::fd::OwnedFd;
+use std::sync::OnceLock;
+
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use serde::{Deserialize, Serialize};
+
+/// A process, told from every other that has or had its number.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Identity {
+    /// Its number.
+    pub pid: i32,
+    /// When it started, in clock ticks since the machine did.
+    pub start: u64,
+    /// Which start of the machine that was.
+    pub boot: String,
+}
+
+/// What `/proc/PID/stat` says about a process, as far as it matters here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Stat {
+    pub(crate) pid: i32,
+    pub(crate) parent: i32,
+    pub(crate) group: i32,
+    pub(crate) session: i32,
+    pub(crate) start: u64,
+    /// It has ended and waits to be reaped.
+    pub(crate) ended: bool,
+}
+
+impl Identity {
+    /// The process that has this number now, if it has not ended.
+    pub fn of(pid: i32) -> Option<Self> {
+        stat(pid).filter(|stat| !stat.ended).map(|stat| stat.identity())
+    }
+
+    /// The process that asks.
+    pub fn own() -> Option<Self> {
+        Self::of(rustix::process::getpid().as_raw_nonzero().get())
+    }
+
+    /// Whether it still runs.
+    pub fn lives(&self) -> bool {
+        Self::of(self.pid).as_ref() == Some(self)
+    }
+
+    /// A handle of it that never means another process; nothing if it has gone.
+    pub(crate) fn open(&self) -> Option<OwnedFd> {
+        let handle = pidfd_open(Pid::from_raw(self.pid)?, PidfdFlags::empty()).ok()?;
+        // Only a process that still is who it was after the handle was made is the one behind the handle.
+        self.lives().then_some(handle)
+    }
+
+    /// Sends a signal to it and to nobody else. Says whether it was there.
+    pub(crate) fn signal(&self, signal: Signal) -> bool {
+        self.open().is_some_and(|handle| pidfd_send_signal(handle, signal).is_ok())
+    }
+}
+
+impl Stat {
+    pub(crate) fn identity(&self) -> Identity {
+        Identity { pid: self.pid, start: self.start, boot: boot().to_owned() }
+    }
+}
+
+/// Which start of the machine this is.
+fn boot() -> &'static str {
+    static BOOT: OnceLock<String> = OnceLock::new();
+    BOOT.get_or_init(|| {
+        std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
+    })
+}
+
+/// What is known about the process with this number, also when it only waits to be reaped.
+pub(crate) fn stat(pid: i32) -> Option<Stat> {
+    let bytes = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
+    parse(pid, &bytes)
+}
+
+/// The name in brackets may hold anything, brackets too: the fields start after the last one.
+fn parse(pid: i32, bytes: &[u8]) -> Option<Stat> {
+    let name_end = bytes.iter().rposition(|byte| *byte == b')')?;
+    let rest = std::str::from_utf8(bytes.get(name_end + 1..)?).ok()?;
+    let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
+    let number = |index: usize| fields.get(index).and_then(|field| field.parse::<i32>().ok());
+    Some(Stat {
+        pid,
+        ended: matches!(*fields.first()?, "Z" | "X" | "x"),
+        parent: number(1)?,
+        group: number(2)?,
+        session: number(3)?,
+        start: fields.get(19)?.parse().ok()?,
+    })
+}
+
+/// Every process that has not ended.
+pub(crate) fn everyone() -> Vec<Stat> {
+    let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
+    let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    pids.filter_map(stat).filter(|stat| !stat.ended).collect()
+}
+
+/// Whether a process was started with one of these assignments in its environment, `NAME=value`; and which.
+pub(crate) fn carries<'a>(pid: i32, mut assignments: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    let entries: Vec<&[u8]> = environment.split(|byte| *byte == 0).collect();
+    assignments.find(|assignment| entries.contains(&assignment.as_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_full_of_brackets_and_blanks_does_not_shift_the_fields() {
+        let line = b"42 (a) Z 1 (b)) S 7 8 9 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 98765 1 2";
+        let expected = Stat { pid: 42, parent: 7, group: 8, session: 9, start: 98765, ended: false };
+        assert_eq!(parse(42, line), Some(expected));
+        assert_eq!(parse(42, b"42 (cut"), None);
+        assert_eq!(parse(42, b""), None);
+    }
+
+    #[test]
+    fn another_start_time_or_machine_start_is_another_process() {
+        let own = Identity::own().unwrap();
+        assert!(own.lives());
+        assert!(!Identity { start: own.start + 1, ..own.clone() }.lives());
+        assert!(!Identity { boot: "another".to_owned(), ..own }.lives());
+    }
+}

@@ -1,0 +1,151 @@
+//! The pipes of a running script: its input is fed and its two outputs are kept, without a thread for each.
+
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::process::{Child, ChildStdin};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::ioctl_fionbio;
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+use super::capture::{Capture, Captured};
+use super::sweep::timespec;
+use super::{Failure, system};
+
+/// What one wait brought.
+pub(super) enum News {
+    /// The first process has ended.
+    Exited,
+    /// The time is over.
+    Late,
+    /// Somebody cancelled.
+    Cancelled,
+    /// A pipe was served.
+    Pipe,
+}
+
+struct Output {
+    pipe: Option<Box<dyn Piped>>,
+    capture: Capture,
+}
+
+trait Piped: Read + AsFd {}
+impl<T: Read + AsFd> Piped for T {}
+
+pub(super) struct Pipes {
+    handle: OwnedFd,
+    input: Option<ChildStdin>,
+    unsent: Vec<u8>,
+    sent: usize,
+    outputs: [Output; 2],
+}
+
+impl Pipes {
+    pub(super) fn new(child: &mut Child, input: &[u8], limit: usize) -> Result<Self, Failure> {
+        let pid = Pid::from_raw(child.id().cast_signed());
+        let pid = pid.ok_or_else(|| system("a process without number", io::ErrorKind::NotFound))?;
+        let handle = pidfd_open(pid, PidfdFlags::empty()).map_err(|error| system("watching a script", error))?;
+        let missing = || system("a script without pipes", io::ErrorKind::BrokenPipe);
+        let stdout = child.stdout.take().ok_or_else(missing)?;
+        let stderr = child.stderr.take().ok_or_else(missing)?;
+        let stdin = child.stdin.take().ok_or_else(missing)?;
+        for fd in [stdout.as_fd(), stderr.as_fd(), stdin.as_fd()] {
+            ioctl_fionbio(fd, true).map_err(|error| system("preparing the pipes of a script", error))?;
+        }
+        let output = |pipe: Box<dyn Piped>| Output { pipe: Some(pipe), capture: Capture::new(limit) };
+        Ok(Self {
+            handle,
+            input: (!input.is_empty()).then_some(stdin),
+            unsent: input.to_vec(),
+            sent: 0,
+            outputs: [output(Box::new(stdout)), output(Box::new(stderr))],
+        })
+    }
+
+    /// Waits for something to happen and serves the pipes.
+    pub(super) fn turn(&mut self, cancel: Option<&OwnedFd>, until: Option<Instant>) -> Result<News, Failure> {
+        let (exited, cancelled, late) = {
+            let mut waiting = vec![PollFd::new(&self.handle, PollFlags::IN)];
+            waiting.extend(cancel.map(|cancel| PollFd::new(cancel, PollFlags::IN)));
+            let own = waiting.len();
+            let open = self.outputs.iter().filter_map(|output| output.pipe.as_ref());
+            waiting.extend(open.map(|pipe| PollFd::from_borrowed_fd(pipe.as_fd(), PollFlags::IN)));
+            waiting.extend(self.input.as_ref().map(|input| PollFd::new(input, PollFlags::OUT)));
+            let left = until.map(|until| timespec(until.saturating_duration_since(Instant::now())));
+            match poll(&mut waiting, left.as_ref()) {
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(system("waiting for a script", error)),
+            }
+            let ready: Vec<bool> = waiting.iter().map(|it| !it.revents().is_empty()).collect();
+            (ready[0], own == 2 && ready[1], until.is_some_and(|until| Instant::now() >= until))
+        };
+        self.serve();
+        Ok(match (exited, cancelled, late) {
+            (true, ..) => News::Exited,
+            (false, true, _) => News::Cancelled,
+            (false, false, true) => News::Late,
+            (false, false, false) => News::Pipe,
+        })
+    }
+
+    /// Reads and writes what can be done at once.
+    fn serve(&mut self) {
+        if let Some(input) = &mut self.input {
+            match input.write(&self.unsent[self.sent..]) {
+                Ok(count) => self.sent += count,
+                Err(error) if would_block(&error) => {}
+                // It does not want to read the rest: its right.
+                Err(_) => self.sent = self.unsent.len(),
+            }
+        }
+        if self.sent == self.unsent.len() {
+            self.input = None;
+        }
+        self.outputs.iter_mut().for_each(Output::read);
+    }
+
+    /// Reads until both outputs are closed, or nothing more came within the time.
+    pub(super) fn drain(&mut self, within: Duration) -> Result<(), Failure> {
+        let deadline = Instant::now() + within;
+        loop {
+            self.outputs.iter_mut().for_each(Output::read);
+            let open: Vec<&Box<dyn Piped>> = self.outputs.iter().filter_map(|output| output.pipe.as_ref()).collect();
+            let left = deadline.saturating_duration_since(Instant::now());
+            if open.is_empty() || left.is_zero() {
+                return Ok(());
+            }
+            let mut waiting: Vec<PollFd<'_>> =
+                open.iter().map(|pipe| PollFd::from_borrowed_fd(pipe.as_fd(), PollFlags::IN)).collect();
+            match poll(&mut waiting, Some(&timespec(left))) {
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(system("reading what a script printed", error)),
+            }
+        }
+    }
+
+    pub(super) fn finish(self) -> (Captured, Captured) {
+        let [stdout, stderr] = self.outputs;
+        (stdout.capture.finish(), stderr.capture.finish())
+    }
+}
+
+impl Output {
+    /// Takes what is there, but not for ever: a program that never stops printing must still be told to end.
+    fn read(&mut self) {
+        let mut buffer = vec![0; 64 * 1024];
+        for _ in 0..16 {
+            let Some(pipe) = &mut self.pipe else { return };
+            match pipe.read(&mut buffer) {
+                Ok(0) => self.pipe = None,
+                Ok(count) => self.capture.push(&buffer[..count]),
+                Err(error) if would_block(&error) => return,
+                Err(_) => self.pipe = None,
+            }
+        }
+    }
+}
+
+fn would_block(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+}

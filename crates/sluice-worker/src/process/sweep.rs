@@ -1,0 +1,113 @@
+//! Finding the processes that belong to something, and ending all of them.
+//!
+//! Signals go through handles (pidfd), so a number that was used again meanwhile is never hit.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Signal, pidfd_send_signal};
+
+use super::identity::{Identity, Stat, carries, everyone};
+
+/// How long killed processes may take to disappear before it is said that they would not.
+const KILLED_WITHIN: Duration = Duration::from_secs(5);
+/// How often the search is repeated while killed processes disappear.
+const SEARCH_AGAIN: Duration = Duration::from_millis(20);
+
+/// By what the processes of one session or script are known once nobody of ours is their parent any more.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Kin {
+    /// The first of them; the others are in its process group or session.
+    pub(crate) leader: Option<Identity>,
+    /// An assignment in their environment that nobody else has.
+    pub(crate) mark: Option<String>,
+}
+
+impl Kin {
+    /// Those that live.
+    pub(crate) fn living(&self) -> Vec<Identity> {
+        let own = rustix::process::getpid().as_raw_nonzero().get();
+        let everyone = everyone();
+        let belongs = |stat: &Stat| {
+            let by_leader = self.leader.as_ref().is_some_and(|leader| follows(stat, leader, &everyone));
+            by_leader || carries(stat.pid, self.mark.iter().map(String::as_str)).is_some()
+        };
+        everyone.iter().filter(|stat| stat.pid != own && belongs(stat)).map(Stat::identity).collect()
+    }
+}
+
+/// Whether a process is the leader or in its group or session. While the group has members its number is not given
+/// to a new process, so a process that has the number and is not the leader means that the group is gone.
+fn follows(stat: &Stat, leader: &Identity, everyone: &[Stat]) -> bool {
+    let in_group = stat.group == leader.pid || stat.session == leader.pid || stat.pid == leader.pid;
+    let reused = || everyone.iter().any(|other| other.pid == leader.pid && other.identity() != *leader);
+    in_group && stat.start >= leader.start && stat.identity().boot == leader.boot && !reused()
+}
+
+/// The children of a process, their children, and so on.
+pub(crate) fn descendants(of: i32) -> Vec<Identity> {
+    let everyone = everyone();
+    let mut children: BTreeMap<i32, Vec<&Stat>> = BTreeMap::new();
+    for stat in &everyone {
+        children.entry(stat.parent).or_default().push(stat);
+    }
+    let mut found = Vec::new();
+    let mut open = vec![of];
+    while let Some(parent) = open.pop() {
+        for child in children.get(&parent).into_iter().flatten() {
+            found.push(child.identity());
+            open.push(child.pid);
+        }
+    }
+    found
+}
+
+/// Ends all that `find` finds: TERM, and KILL for those that are still there after `grace`. It searches again after
+/// each end, because what is ended may have started others. Gives those that would not go.
+pub(crate) fn end_all(find: impl Fn() -> Vec<Identity>, grace: Duration) -> Vec<Identity> {
+    let kill_at = Instant::now() + grace;
+    let give_up = kill_at + KILLED_WITHIN;
+    let mut told = BTreeSet::new();
+    loop {
+        let found: Vec<(Identity, OwnedFd)> =
+            find().into_iter().filter_map(|it| it.open().map(|handle| (it, handle))).collect();
+        let now = Instant::now();
+        if found.is_empty() || now >= give_up {
+            return found.into_iter().map(|(identity, _)| identity).collect();
+        }
+        for (identity, handle) in &found {
+            // A signal that cannot be sent is not news: the next search says who is left.
+            if now >= kill_at {
+                let _ = pidfd_send_signal(handle, Signal::KILL);
+            } else if told.insert(identity.clone()) {
+                let _ = pidfd_send_signal(handle, Signal::TERM);
+            }
+        }
+        let until = if now >= kill_at { SEARCH_AGAIN } else { kill_at - now };
+        let handles: Vec<&OwnedFd> = found.iter().map(|(_, handle)| handle).collect();
+        wait_for_any(&handles, Some(until));
+    }
+}
+
+/// Waits until one of the handles can be read (of a process: it has ended) or the time is over. Says which can.
+pub(crate) fn wait_for_any(handles: &[impl AsFd], within: Option<Duration>) -> Vec<bool> {
+    let deadline = within.map(|within| Instant::now() + within);
+    let mut waiting: Vec<PollFd<'_>> = handles.iter().map(|it| PollFd::new(it, PollFlags::IN)).collect();
+    loop {
+        let left = deadline.map(|deadline| timespec(deadline.saturating_duration_since(Instant::now())));
+        match poll(&mut waiting, left.as_ref()) {
+            Err(rustix::io::Errno::INTR) => {}
+            Ok(_) | Err(_) => return waiting.iter().map(|it| !it.revents().is_empty()).collect(),
+        }
+    }
+}
+
+/// A duration as the system calls want it.
+pub(crate) fn timespec(duration: Duration) -> Timespec {
+    Timespec {
+        tv_sec: i64::try_from(duration.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: i64::from(duration.subsec_nanos()),
+    }
+}

@@ -1,0 +1,157 @@
+//! Scripts as they end, and as they are ended.
+
+use super::*;
+
+/// Longer than anything here takes; what waits for it in vain fails.
+const LONG: Duration = Duration::from_secs(60);
+
+struct Bench {
+    folder: tempfile::TempDir,
+}
+
+impl Bench {
+    fn new() -> Self {
+        Self { folder: tempfile::tempdir().unwrap() }
+    }
+
+    fn script(&self, text: &str) -> Script {
+        let path = std::env::var("PATH").unwrap();
+        Script {
+            program: Program::Shell(text.to_owned()),
+            environment: [("PATH".to_owned(), path)].into(),
+            folder: self.folder.path().to_owned(),
+            input: Vec::new(),
+            timeout: Some(LONG),
+            grace: Duration::from_millis(100),
+            output_limit: 1024,
+            record: self.folder.path().join("record.json"),
+        }
+    }
+
+    fn run(&self, text: &str) -> Outcome {
+        run(&self.script(text), &Cancel::new().unwrap()).unwrap()
+    }
+
+    fn fifo(&self, name: &str) -> PathBuf {
+        let path = self.folder.path().join(name);
+        assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+        path
+    }
+}
+
+fn pid_in(path: &Path) -> i32 {
+    std::fs::read_to_string(path).unwrap().trim().parse().unwrap()
+}
+
+#[test]
+fn exit_codes_signals_and_both_outputs_are_told_apart() {
+    let bench = Bench::new();
+    let outcome = bench.run("echo out; echo err >&2; exit 7");
+    assert_eq!(
+        (outcome.ending, outcome.stdout.text(), outcome.stderr.text()),
+        (Ending::Code(7), "out\n".to_owned(), "err\n".to_owned())
+    );
+    assert_eq!(bench.run("kill -9 $$").ending, Ending::Signal(9));
+    assert!(!bench.folder.path().join("record.json").exists());
+}
+
+#[test]
+fn hostile_values_travel_in_the_environment_and_the_input_is_exact() {
+    let bench = Bench::new();
+    let nasty = "'; touch broken; $(touch broken) `touch broken` \"\n\\ \u{1f980}";
+    let mut script = bench.script("printf '%s' \"$VALUE\"; cat >&2");
+    script.environment.insert("VALUE".to_owned(), nasty.to_owned());
+    script.input = nasty.as_bytes().repeat(10);
+    script.output_limit = 1 << 20;
+    let outcome = run(&script, &Cancel::new().unwrap()).unwrap();
+    assert_eq!(outcome.stdout.text(), nasty);
+    assert_eq!(outcome.stderr.head, script.input);
+    assert!(!bench.folder.path().join("broken").exists());
+}
+
+#[test]
+fn a_value_too_long_for_the_kernel_is_refused_with_a_way_out() {
+    let bench = Bench::new();
+    let mut script = bench.script("true");
+    script.environment.insert("VALUE".to_owned(), "x".repeat(1 << 20));
+    let failure = run(&script, &Cancel::new().unwrap()).unwrap_err();
+    insta::assert_snapshot!(failure, @"the value of VALUE is 1048581 bytes long and a program can be given 131071: pass it in a file");
+    script.environment.remove("VALUE");
+    script.program = Program::Arguments(vec!["no-such-program".to_owned()]);
+    assert!(matches!(run(&script, &Cancel::new().unwrap()), Err(Failure::Start { .. })));
+    assert!(!script.record.exists());
+}
+
+#[test]
+fn output_without_end_is_cut_in_the_middle_and_does_not_block() {
+    let bench = Bench::new();
+    let outcome = bench.run("echo first; head -c 3000000 /dev/zero; echo last");
+    assert_eq!(outcome.ending, Ending::Code(0));
+    assert!(outcome.stdout.head.starts_with(b"first\n"));
+    assert!(outcome.stdout.tail.ends_with(b"last\n"));
+    assert_eq!(outcome.stdout.omitted, 3_000_011 - 1024);
+}
+
+#[test]
+fn time_over_ends_the_whole_group_also_what_ignores_being_told() {
+    let bench = Bench::new();
+    bench.fifo("never");
+    let child = "sh -c 'trap \"\" TERM; echo $$ > child; exec cat never'";
+    let mut script = bench.script(&format!("trap '' TERM; {child} & exec cat never"));
+    script.timeout = Some(Duration::from_secs(1));
+    let outcome = run(&script, &Cancel::new().unwrap()).unwrap();
+    assert_eq!(outcome.ending, Ending::TimedOut);
+    assert!(Identity::of(pid_in(&bench.folder.path().join("child"))).is_none());
+}
+
+#[test]
+fn cancel_ends_it_from_another_thread() {
+    let bench = Bench::new();
+    let (started, never) = (bench.fifo("started"), bench.fifo("never"));
+    let script = bench.script("echo $$ > started; exec cat never");
+    let cancel = Cancel::new().unwrap();
+    let running = std::thread::spawn({
+        let cancel = cancel.clone();
+        move || run(&script, &cancel).unwrap()
+    });
+    let pid = pid_in(&started);
+    assert!(!cancel.is_cancelled());
+    cancel.cancel();
+    assert_eq!(running.join().unwrap().ending, Ending::Cancelled);
+    assert!(cancel.is_cancelled() && Identity::of(pid).is_none());
+    drop(never);
+}
+
+#[test]
+fn what_a_script_leaves_in_its_group_ends_with_it() {
+    let bench = Bench::new();
+    bench.fifo("never");
+    let outcome = bench.run("sh -c 'echo $$ > child; echo child; exec cat never' & while ! test -s child; do :; done");
+    assert_eq!(outcome.ending, Ending::Code(0));
+    assert_eq!(outcome.stdout.text(), "child\n");
+    assert!(Identity::of(pid_in(&bench.folder.path().join("child"))).is_none());
+}
+
+#[test]
+fn leftovers_of_a_dead_engine_are_found_by_number_or_by_mark() {
+    let bench = Bench::new();
+    let (started, record) = (bench.fifo("started"), bench.folder.path().join("record.json"));
+    bench.fifo("never");
+    // As an engine that dies at once after the start would leave it: nobody waits, and the number may not be noted.
+    for noted in [true, false] {
+        let script = bench.script("echo $$ > started; exec cat never");
+        let mut child = spawn(&script, &format!("test.{}.{noted}", std::process::id())).unwrap();
+        let pid = pid_in(&started);
+        let leader = Identity::of(pid).unwrap();
+        let mark = if noted {
+            "SLUICE_PROCESS=another".to_owned()
+        } else {
+            format!("{MARK}=test.{}.false", std::process::id())
+        };
+        note(&record, &Record { mark, leader: noted.then(|| leader.clone()) }).unwrap();
+        assert_eq!(kill_leftover(&record).unwrap(), 1);
+        child.wait().unwrap();
+        assert!(!leader.lives() && !record.exists());
+        assert_eq!(kill_leftover(&record).unwrap(), 0);
+    }
+}

@@ -1,0 +1,209 @@
+//! Sessions: agents at work, each under a shim of ours that outlives the engine.
+//!
+//! This is the engine's side: start, adopt, watch, end, type. What is known about a session stands in its folder, so a
+//! new engine knows as much as the old one. Nothing here knows what a session is for.
+//!
+//! # How an end is noticed
+//!
+//! The engine holds a handle (pidfd) of every shim and waits for all of them in one thread. There is no socket on which
+//! a shim would report: a report can be lost with the engine, and a killed shim makes none, while the end of a process
+//! is told by the kernel in each case. What happened is then read from the folder.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+mod asker;
+mod end;
+pub(crate) mod folder;
+pub(crate) mod output;
+pub(crate) mod record;
+pub(crate) mod say;
+mod standing;
+mod start;
+mod watch;
+
+pub use asker::Asker;
+pub use end::ASKER_EXITS_WITHIN;
+pub use output::{Chunk, Stream};
+pub use record::{Asked, Cause, End, ExitRecord, Limits, Pane, Place, SessionId, Spec, Window};
+pub use say::{Delivery, LONGEST_TEXT, Say};
+pub use standing::{Gone, How, Living, Standing};
+pub use start::Started;
+
+use crate::tmux::{self, Tmux};
+use folder::Folder;
+use watch::Watcher;
+
+/// Where sessions are, and by what they are run.
+#[derive(Debug)]
+pub struct Config {
+    /// The folder that holds one folder for each session.
+    pub folder: PathBuf,
+    /// The command that runs a shim; the session's folder is its last argument. At least two words, such as
+    /// `sluice shim`: a single one tmux would hand to a shell.
+    pub program: Vec<OsString>,
+    /// The server whose windows show sessions. Without it they run all the same.
+    pub tmux: Option<Tmux>,
+}
+
+/// Why something could not be done with a session.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// It was asked for in a way that cannot work.
+    #[error("{0}")]
+    Refused(String),
+    /// No session of this name is here.
+    #[error("there is no session {0}")]
+    Unknown(SessionId),
+    /// The shim did not come up.
+    #[error("session {id} could not be started: {why}")]
+    Start {
+        /// Which session.
+        id: SessionId,
+        /// What is known about it.
+        why: String,
+    },
+    /// Processes are left that cannot be ended.
+    #[error("session {id} is not over: process {pid} would not end")]
+    Stubborn {
+        /// Which session.
+        id: SessionId,
+        /// One of the processes.
+        pid: i32,
+    },
+    /// tmux did not do what it was told.
+    #[error(transparent)]
+    Tmux(#[from] tmux::Failure),
+    /// The operating system failed us.
+    #[error("{doing}")]
+    System {
+        /// What was being done.
+        doing: String,
+        /// What went wrong.
+        source: io::Error,
+    },
+}
+
+/// All sessions of one home. Dropping it ends no session: the next one adopts them.
+#[derive(Debug)]
+pub struct Sessions {
+    config: Config,
+    watcher: Watcher,
+}
+
+impl Sessions {
+    /// The sessions in a folder, which is made if it is not there.
+    pub fn new(mut config: Config) -> Result<Self, Failure> {
+        if config.program.len() < 2 {
+            return Err(Failure::Refused("the command that runs a shim needs at least two words".to_owned()));
+        }
+        let doing = || format!("opening the sessions in {}", config.folder.display());
+        std::fs::create_dir_all(&config.folder).map_err(|source| system(doing(), source))?;
+        config.folder = config.folder.canonicalize().map_err(|source| system(doing(), source))?;
+        let watcher = Watcher::new().map_err(|source| system("watching sessions", source))?;
+        let sessions = Self { config, watcher };
+        // Whoever asks must be known from the first moment, also by sessions of an engine before this one.
+        for id in sessions.list()? {
+            if let Ok(standing::Look::Living(record)) = standing::look(&sessions.folder(&id)) {
+                sessions.watcher.know(&id, &record);
+            }
+        }
+        Ok(sessions)
+    }
+
+    /// The tmux server, if there is one.
+    pub fn tmux(&self) -> Option<&Tmux> {
+        self.config.tmux.as_ref()
+    }
+
+    /// Every session that has a folder, whether it lives or not.
+    pub fn list(&self) -> Result<Vec<SessionId>, Failure> {
+        let failed = |source| system("listing sessions", source);
+        let mut found = Vec::new();
+        for entry in std::fs::read_dir(&self.config.folder).map_err(failed)? {
+            let name = entry.map_err(failed)?.file_name();
+            found.extend(name.to_str().and_then(|name| SessionId::new(name).ok()));
+        }
+        found.sort();
+        Ok(found)
+    }
+
+    /// The last bytes of what an agent printed.
+    pub fn output_tail(&self, id: &SessionId, stream: Stream, limit: usize) -> Result<Chunk, Failure> {
+        output::read_tail(self.known(id)?.path(), stream, limit).map_err(|source| reading(id, source))
+    }
+
+    /// What an agent printed, from a place on.
+    pub fn output_from(&self, id: &SessionId, stream: Stream, from: u64, limit: usize) -> Result<Chunk, Failure> {
+        output::read_from(self.known(id)?.path(), stream, from, limit).map_err(|source| reading(id, source))
+    }
+
+    /// For how many seconds an agent has printed nothing.
+    pub fn idle_seconds(&self, id: &SessionId) -> Result<u64, Failure> {
+        let last = output::last_change(self.known(id)?.path());
+        Ok(last.and_then(|last| SystemTime::now().duration_since(last).ok()).unwrap_or_default().as_secs())
+    }
+
+    /// Types a text into the agent's terminal and waits until the agent has read it, or for as long as it says.
+    pub fn say(&self, id: &SessionId, text: &Say) -> Result<Delivery, Failure> {
+        let folder = self.known(id)?;
+        say::say(&folder, text).map_err(|source| system(format!("typing into session {id}"), source))
+    }
+
+    /// The command by which a person looks at a session, or why there is none.
+    pub fn attach_command(&self, id: &SessionId) -> Result<Vec<OsString>, Failure> {
+        let (tmux, pane) = self.shown(id)?;
+        Ok(tmux.attach_command(&pane))
+    }
+
+    /// What the session's window shows.
+    pub fn screen(&self, id: &SessionId) -> Result<String, Failure> {
+        let (tmux, pane) = self.shown(id)?;
+        Ok(tmux.capture(&pane, false)?)
+    }
+
+    /// Forgets a session that is over, with its folder.
+    pub fn forget(&self, id: &SessionId) -> Result<(), Failure> {
+        let folder = self.known(id)?;
+        match self.adopt(id)? {
+            Standing::Living(_) => Err(Failure::Refused(format!("session {id} still runs: end it first"))),
+            Standing::Gone(_) => std::fs::remove_dir_all(folder.path())
+                .map_err(|source| system(format!("removing the folder of session {id}"), source)),
+        }
+    }
+
+    /// The tmux pane of a living session. Names of an earlier server mean something else in this one.
+    fn shown(&self, id: &SessionId) -> Result<(&Tmux, String), Failure> {
+        let log = "what it prints is in its log";
+        let Some(tmux) = &self.config.tmux else {
+            return Err(Failure::Refused(format!("there is no tmux to look at session {id} with; {log}")));
+        };
+        match self.adopt(id)? {
+            Standing::Living(Living { pane: Some(pane), .. }) if pane.server.lives() => Ok((tmux, pane.pane)),
+            Standing::Living(_) => Err(Failure::Refused(format!("session {id} has no tmux window; {log}"))),
+            Standing::Gone(_) => Err(Failure::Refused(format!("session {id} has ended; {log}"))),
+        }
+    }
+
+    fn folder(&self, id: &SessionId) -> Folder {
+        Folder(self.config.folder.join(id.as_str()))
+    }
+
+    fn known(&self, id: &SessionId) -> Result<Folder, Failure> {
+        let folder = self.folder(id);
+        if folder.path().is_dir() { Ok(folder) } else { Err(Failure::Unknown(id.clone())) }
+    }
+}
+
+/// How long an agent may take to end, unless somebody knows better.
+pub const GRACE: Duration = crate::process::GRACE;
+
+fn system(doing: impl Into<String>, source: impl Into<io::Error>) -> Failure {
+    Failure::System { doing: doing.into(), source: source.into() }
+}
+
+fn reading(id: &SessionId, source: impl Into<io::Error>) -> Failure {
+    system(format!("reading the folder of session {id}"), source)
+}

@@ -1,0 +1,73 @@
+//! Ending a session, whoever started it and whether its shim still lives.
+
+use std::time::Duration;
+
+use rustix::process::Signal;
+
+use super::record::{Asked, SessionId, StartRecord, milliseconds, now_ms};
+use super::standing::{Gone, Living, Standing};
+use super::{Failure, Sessions, reading};
+use crate::process::{Identity, Kin, end_all, wait_for_any};
+
+/// How long an asking process may take to exit before its session is ended all the same.
+pub const ASKER_EXITS_WITHIN: Duration = Duration::from_secs(2);
+/// How much longer than the grace a shim may take before it is ended by force.
+const SHIM_MARGIN: Duration = Duration::from_secs(2);
+
+impl Sessions {
+    /// Ends a session: TERM to the agent's group, KILL after the grace, and nothing of it is left when this returns.
+    /// One that is over stays as it was. That we want it is on disk before anything is done.
+    pub fn end(&self, id: &SessionId, grace: Duration, why: &str) -> Result<Gone, Failure> {
+        let folder = self.known(id)?;
+        let over = folder.exit().map_err(|source| reading(id, source))?.is_some();
+        if !over && folder.asked().map_err(|source| reading(id, source))?.is_none() {
+            let asked = Asked { at_ms: now_ms(), grace_ms: milliseconds(grace), why: why.to_owned() };
+            folder.write_asked(&asked).map_err(|source| reading(id, source))?;
+        }
+        match self.adopt(id)? {
+            Standing::Gone(gone) => Ok(gone),
+            Standing::Living(living) => {
+                let started = folder.started().map_err(|source| reading(id, source))?;
+                self.end_living(id, &living, started, grace)
+            }
+        }
+    }
+
+    /// Ends a session that asked for it itself, once the process that asked has exited, or after
+    /// [`ASKER_EXITS_WITHIN`]: it shall still see its answer.
+    pub fn end_when_gone(&self, id: &SessionId, asker: &Identity, grace: Duration, why: &str) -> Result<Gone, Failure> {
+        if let Some(asker) = asker.open() {
+            wait_for_any(&[asker], Some(ASKER_EXITS_WITHIN));
+        }
+        self.end(id, grace, why)
+    }
+
+    fn end_living(
+        &self,
+        id: &SessionId,
+        living: &Living,
+        started: Option<StartRecord>,
+        grace: Duration,
+    ) -> Result<Gone, Failure> {
+        // The shim does it: it is the parent, so it cannot hit another process, and it knows its descendants.
+        if let Some(shim) = living.shim.open() {
+            living.shim.signal(Signal::TERM);
+            living.shim.signal(Signal::CONT); // one that is stopped hears nothing
+            wait_for_any(&[shim], Some(grace + SHIM_MARGIN));
+        }
+        if living.shim.lives() {
+            // It does not work (it was stopped, perhaps): it goes with everything else.
+            let mark = started.map(|started| started.mark);
+            let kin = Kin { leader: Some(living.agent.clone()), mark };
+            let everyone =
+                || kin.living().into_iter().chain(Some(living.shim.clone())).filter(Identity::lives).collect();
+            if let Some(stubborn) = end_all(everyone, Duration::ZERO).first() {
+                return Err(Failure::Stubborn { id: id.clone(), pid: stubborn.pid });
+            }
+        }
+        match self.adopt(id)? {
+            Standing::Gone(gone) => Ok(gone),
+            Standing::Living(living) => Err(Failure::Stubborn { id: id.clone(), pid: living.shim.pid }),
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! What stands in the files of a session's folder: what is to be run, who runs, how it ended.
+//!
+//! A shim of an older version may live beside a newer engine: fields are added, never changed, and unknown ones ignored.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+use serde::{Deserialize, Serialize};
+
+use crate::process::Identity;
+
+/// Bytes of a session's name.
+const LONGEST_ID: usize = 100;
+
+/// The name of a session, which is also the name of its folder.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct SessionId(String);
+
+impl SessionId {
+    /// A name of letters, digits, `-`, `_` and `.`, which does not begin with a dot.
+    pub fn new(text: impl Into<String>) -> Result<Self, String> {
+        let text = text.into();
+        let fits = |character: char| character.is_ascii_alphanumeric() || "-_.".contains(character);
+        if text.is_empty() || text.len() > LONGEST_ID || text.starts_with('.') || !text.chars().all(fits) {
+            return Err(format!("`{text}` cannot name a session: use up to {LONGEST_ID} letters, digits, `-`, `_`"));
+        }
+        Ok(Self(text))
+    }
+
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for SessionId {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+impl TryFrom<String> for SessionId {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        Self::new(text)
+    }
+}
+
+impl From<SessionId> for String {
+    fn from(id: SessionId) -> Self {
+        id.0
+    }
+}
+
+/// A session to be started, with everything its agent gets.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Spec {
+    /// Its name. A second start under the same name adopts the first.
+    pub id: SessionId,
+    /// The agent and its arguments. No shell sees them.
+    pub arguments: Vec<String>,
+    /// The agent's whole environment. In a terminal `TERM` is set by the shim, because only it knows.
+    pub environment: BTreeMap<String, String>,
+    /// Where the agent runs.
+    pub folder: PathBuf,
+    /// Where its input comes from and its output goes.
+    pub place: Place,
+    /// Bounds.
+    pub limits: Limits,
+}
+
+/// Where an agent's input comes from and its output goes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Place {
+    /// No terminal: the input is a file or nothing, output and errors are kept apart.
+    Headless {
+        /// The file that is read as input.
+        input: Option<PathBuf>,
+    },
+    /// A terminal of its own, which takes text while the agent runs.
+    Terminal {
+        /// Lines of the terminal as long as nobody looks at it.
+        rows: u16,
+        /// Columns of the terminal as long as nobody looks at it.
+        columns: u16,
+        /// The tmux window that shows it. Without one, or without tmux, it only is in the log.
+        window: Option<Window>,
+    },
+}
+
+/// A tmux window that shows a session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Window {
+    /// By what the tmux session is known to us: windows of the same key are beside each other. Letters, digits, `-`, `_`.
+    pub key: String,
+    /// What people see as the tmux session's name, `<project>/<branch>`. Any text.
+    pub session: String,
+    /// The window's name: `worker`, `review-1`.
+    pub name: String,
+}
+
+/// What is bounded in a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limits {
+    /// Bytes kept of the beginning of the output.
+    pub output_head: u64,
+    /// Bytes kept of the end of the output, at most; at least half as many.
+    pub output_tail: u64,
+    /// Milliseconds after which the agent is ended.
+    pub run_for_ms: Option<u64>,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { output_head: 8 << 20, output_tail: 8 << 20, run_for_ms: None }
+    }
+}
+
+/// Who has the one right to start the agent of a session. The first claim stands for ever.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(crate) enum Claim {
+    /// This shim starts it.
+    Shim {
+        /// The shim.
+        shim: Identity,
+    },
+    /// Nobody starts it any more: it was given up before a shim came.
+    Nobody,
+}
+
+/// Written before the agent runs its first instruction.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct StartRecord {
+    pub(crate) version: u32,
+    pub(crate) shim: Identity,
+    pub(crate) agent: Identity,
+    /// The assignment in the environment of the agent and of what it starts.
+    pub(crate) mark: String,
+    pub(crate) at_ms: u64,
+    pub(crate) pane: Option<Pane>,
+}
+
+/// A place in a tmux server, by the server's own names, which nobody chooses and nothing alters.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pane {
+    /// The session, `$1`.
+    pub session: String,
+    /// The pane, `%1`. It also names its window.
+    pub pane: String,
+    /// The server: its names mean something else in another one.
+    pub server: Identity,
+}
+
+/// How an agent ended, as written by its shim.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExitRecord {
+    /// The version of this form.
+    pub version: u32,
+    /// How it ended.
+    pub end: End,
+    /// Why.
+    pub cause: Cause,
+    /// When, in milliseconds since 1970.
+    pub at_ms: u64,
+    /// How long it ran, in milliseconds.
+    pub duration_ms: u64,
+}
+
+/// How an agent's process ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum End {
+    /// With this exit code.
+    Code(i32),
+    /// By this signal.
+    Signal(i32),
+    /// It never ran.
+    NotStarted(String),
+}
+
+/// Why an agent ended, as far as the shim knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cause {
+    /// By itself, or by somebody whom the shim does not know.
+    Itself,
+    /// The shim was told to end it.
+    Asked,
+    /// The tmux window or its server went away.
+    TerminalGone,
+    /// Its time was over.
+    TimeLimit,
+}
+
+/// That the engine wanted a session to end; written before anything is done about it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Asked {
+    /// When, in milliseconds since 1970.
+    pub at_ms: u64,
+    /// How long the agent may take before it is killed, in milliseconds.
+    pub grace_ms: u64,
+    /// What for.
+    pub why: String,
+}
+
+/// The version of the forms above.
+pub(crate) const VERSION: u32 = 1;
+
+/// Now, in milliseconds since 1970.
+pub(crate) fn now_ms() -> u64 {
+    milliseconds(SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default())
+}
+
+/// A duration in milliseconds.
+pub(crate) fn milliseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,108 @@
+//! Text for a living agent: it is handed to the shim, which owns the agent's terminal and types it there.
+//!
+//! There is one way, with and without tmux. The shim knows what no look at a screen can tell: whether the program
+//! wants pasted text in brackets, whether it reads lines or keys, and whether it has read what was typed.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::folder::{CONTROL, Folder};
+
+/// Bytes that can be typed at once.
+pub const LONGEST_TEXT: usize = 4 << 20;
+
+/// What is to be typed, and how long to try.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Say {
+    /// The text, typed byte for byte.
+    pub text: String,
+    /// Whether Enter follows, as a key of its own.
+    pub enter: bool,
+    /// How long to wait for an agent that has just started to read keys. After that it is taken for one that reads
+    /// lines.
+    pub ready_within: Duration,
+    /// How long the agent may read nothing before it is given up.
+    pub patience: Duration,
+}
+
+impl Say {
+    /// A text with Enter, for an agent that is ready.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self { text: text.into(), enter: true, ready_within: Duration::ZERO, patience: Duration::from_secs(10) }
+    }
+}
+
+/// What came of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Delivery {
+    /// The agent has read all of it, and Enter.
+    Delivered {
+        /// It was marked as pasted, because the agent asked for that.
+        brackets: bool,
+        /// Control characters that would have acted as keys were replaced by their pictures.
+        altered: bool,
+        /// The agent printed something meanwhile.
+        answered: bool,
+    },
+    /// The agent has not read all of it. What it has not read was taken back, and Enter was not pressed after it.
+    NotDelivered {
+        /// Why not.
+        reason: String,
+    },
+}
+
+/// The first line of what is sent to the shim; the text follows.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Order {
+    pub(crate) length: usize,
+    pub(crate) enter: bool,
+    pub(crate) ready_within_ms: u64,
+    pub(crate) patience_ms: u64,
+}
+
+/// Hands a text to the shim of a session and waits for what came of it.
+pub(super) fn say(folder: &Folder, say: &Say) -> io::Result<Delivery> {
+    let not = |reason: &str| Ok(Delivery::NotDelivered { reason: reason.to_owned() });
+    if say.text.len() > LONGEST_TEXT {
+        return not(&format!("it has {} bytes, and {LONGEST_TEXT} can be typed: put it in a file", say.text.len()));
+    }
+    let mut stream = match connect(folder) {
+        Ok(stream) => stream,
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) => {
+            return not("the session has ended");
+        }
+        Err(error) => return Err(error),
+    };
+    let order = Order {
+        length: say.text.len(),
+        enter: say.enter,
+        ready_within_ms: super::record::milliseconds(say.ready_within),
+        patience_ms: super::record::milliseconds(say.patience),
+    };
+    let mut bytes = serde_json::to_vec(&order)?;
+    bytes.push(b'\n');
+    bytes.extend_from_slice(say.text.as_bytes());
+    let mut reply = String::new();
+    // The shim may end in the middle of it; then there is no answer.
+    let sent = stream.write_all(&bytes).and_then(|()| BufReader::new(stream).read_line(&mut reply).map(drop));
+    match sent {
+        Ok(()) if !reply.is_empty() => Ok(serde_json::from_str(&reply)?),
+        Ok(()) => not("the session has ended"),
+        Err(error) if matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) => {
+            not("the session has ended")
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// A socket's path may have 107 bytes, and a home may be deeper: the folder is named by an open handle of it.
+fn connect(folder: &Folder) -> io::Result<UnixStream> {
+    let handle = File::open(folder.path())?;
+    UnixStream::connect(format!("/proc/self/fd/{}/{CONTROL}", handle.as_raw_fd()))
+}

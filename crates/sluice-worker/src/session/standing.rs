@@ -1,0 +1,197 @@
+//! How a session stands, as its folder and the processes say: it lives, or it is over and how.
+
+use std::time::Duration;
+
+use rustix::fs::inotify;
+use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+
+use super::folder::Folder;
+use super::record::{Asked, Claim, ExitRecord, Pane, SessionId, StartRecord};
+use super::{Failure, Sessions, reading, system};
+use crate::process::{Identity, Kin, end_all, wait_for_any};
+
+/// How long a shim may take from its first sign of life to the agent's start.
+pub(super) const START_WITHIN: Duration = Duration::from_secs(10);
+/// How long what a dead shim left may take to end.
+const ORPHAN_GRACE: Duration = Duration::from_millis(500);
+
+/// How a session stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Standing {
+    /// Its shim runs.
+    Living(Living),
+    /// It is over, and no process of it is left.
+    Gone(Gone),
+}
+
+/// A session at work.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Living {
+    /// Our process around the agent.
+    pub shim: Identity,
+    /// The agent.
+    pub agent: Identity,
+    /// When it started, in milliseconds since 1970.
+    pub started_at_ms: u64,
+    /// Where a person can look at it.
+    pub pane: Option<Pane>,
+}
+
+/// A session that is over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Gone {
+    /// How it ended.
+    pub how: How,
+    /// That we wanted it to end, if we did.
+    pub asked: Option<Asked>,
+}
+
+/// How a session ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum How {
+    /// Its agent ended and its shim wrote down how.
+    Exited(ExitRecord),
+    /// Nobody could write down how.
+    Lost {
+        /// What is known about it.
+        why: String,
+    },
+}
+
+impl From<StartRecord> for Living {
+    fn from(record: StartRecord) -> Self {
+        Self { shim: record.shim, agent: record.agent, started_at_ms: record.at_ms, pane: record.pane }
+    }
+}
+
+impl Sessions {
+    /// How a session stands. One that was never started is given up, so that it cannot start later; what a dead shim
+    /// left is ended first. A shim that is just starting is waited for.
+    pub fn adopt(&self, id: &SessionId) -> Result<Standing, Failure> {
+        let folder = self.known(id)?;
+        loop {
+            match look(&folder).map_err(|source| reading(id, source))? {
+                Look::Living(record) => {
+                    self.watcher.know(id, &record);
+                    return Ok(Standing::Living(record.into()));
+                }
+                Look::Over => return settle(id, &folder).map(Standing::Gone),
+                Look::Starting(shim) => await_start(id, &folder, Some(&shim))?,
+                Look::Unclaimed => {
+                    folder.take_claim(&Claim::Nobody).map_err(|source| reading(id, source))?;
+                }
+            }
+        }
+    }
+}
+
+/// What one look at a folder shows.
+pub(super) enum Look {
+    /// No shim has come.
+    Unclaimed,
+    /// A shim has come, and has not started the agent yet.
+    Starting(Identity),
+    /// The shim lives and has started the agent.
+    Living(StartRecord),
+    /// The shim is dead, or none may come any more.
+    Over,
+}
+
+pub(super) fn look(folder: &Folder) -> std::io::Result<Look> {
+    let shim = match folder.claim()? {
+        None => return Ok(Look::Unclaimed),
+        Some(Claim::Nobody) => return Ok(Look::Over),
+        Some(Claim::Shim { shim }) => shim,
+    };
+    // First whether it lives, then what it wrote: what a dead shim wrote is complete.
+    let lives = shim.lives();
+    Ok(match folder.started()? {
+        _ if !lives => Look::Over,
+        Some(record) => Look::Living(record),
+        // There may be an exit without a start: the shim is about to end then.
+        None => Look::Starting(shim),
+    })
+}
+
+/// Waits until the folder changes in a way that matters, or the shim ends.
+pub(super) fn await_start(id: &SessionId, folder: &Folder, shim: Option<&Identity>) -> Result<(), Failure> {
+    let failed = |error: rustix::io::Errno| system(format!("watching the folder of session {id}"), error);
+    let flags = inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK;
+    let changes = inotify::init(flags).map_err(failed)?;
+    let interesting = inotify::WatchFlags::MOVED_TO | inotify::WatchFlags::CREATE;
+    inotify::add_watch(&changes, folder.path(), interesting).map_err(failed)?;
+    let mut handles = vec![changes];
+    if let Some(shim) = shim {
+        match shim.open() {
+            Some(handle) => handles.push(handle),
+            None => return Ok(()),
+        }
+    }
+    // Only now is nothing missed: what happened before the watch is seen by this look.
+    let before = signs(folder).map_err(|source| reading(id, source))?;
+    let deadline = std::time::Instant::now() + START_WITHIN;
+    loop {
+        if before.started || signs(folder).map_err(|source| reading(id, source))? != before {
+            return Ok(());
+        }
+        let left = deadline.saturating_duration_since(std::time::Instant::now());
+        if left.is_zero() {
+            let why = format!("its shim did not start the agent within {} seconds", START_WITHIN.as_secs());
+            return Err(Failure::Start { id: id.clone(), why });
+        }
+        let ready = wait_for_any(&handles, Some(left));
+        if ready.get(1) == Some(&true) {
+            return Ok(());
+        }
+        let mut sink = [0; 4096];
+        while rustix::io::read(&handles[0], &mut sink).is_ok_and(|count| count > 0) {}
+    }
+}
+
+/// What a start leaves in a folder, in this order.
+#[derive(PartialEq, Eq)]
+struct Signs {
+    claimed: bool,
+    started: bool,
+}
+
+fn signs(folder: &Folder) -> std::io::Result<Signs> {
+    Ok(Signs { claimed: folder.claim()?.is_some(), started: folder.started()?.is_some() })
+}
+
+/// Of a session whose shim is dead: ends what is left, and says how it ended.
+pub(super) fn settle(id: &SessionId, folder: &Folder) -> Result<Gone, Failure> {
+    let read = |source| reading(id, source);
+    let claim = folder.claim().map_err(read)?;
+    let started = folder.started().map_err(read)?;
+    if let Some(Claim::Shim { shim }) = &claim {
+        reap(shim);
+    }
+    if let Some(started) = &started {
+        let kin = Kin { leader: Some(started.agent.clone()), mark: Some(started.mark.clone()) };
+        if let Some(stubborn) = end_all(|| kin.living(), ORPHAN_GRACE).first() {
+            return Err(Failure::Stubborn { id: id.clone(), pid: stubborn.pid });
+        }
+    }
+    let asked = folder.asked().map_err(read)?;
+    let how = match (folder.exit().map_err(read)?, claim, started) {
+        (Some(exit), ..) => How::Exited(exit),
+        (None, None | Some(Claim::Nobody), _) => How::Lost { why: "it was never started".to_owned() },
+        (None, Some(Claim::Shim { shim }), None) => {
+            How::Lost { why: format!("its shim (process {}) died before it had started the agent", shim.pid) }
+        }
+        (None, Some(Claim::Shim { shim }), Some(_)) => {
+            How::Lost { why: format!("its shim (process {}) died", shim.pid) }
+        }
+    };
+    Ok(Gone { how, asked })
+}
+
+/// A shim that we started ourselves stays as an entry in the process table until we look at it.
+pub(super) fn reap(shim: &Identity) {
+    let ended = crate::process::stat(shim.pid).is_some_and(|stat| stat.ended && stat.identity() == *shim);
+    if let (true, Some(pid)) = (ended, Pid::from_raw(shim.pid)) {
+        // Of another's child we learn nothing, and need not.
+        let _ = waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOHANG);
+    }
+}

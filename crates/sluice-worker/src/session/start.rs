@@ -1,0 +1,105 @@
+//! Starting a session, at most once however often it is asked for.
+
+use std::process::{Command, Stdio};
+
+use super::folder::{Folder, SHIM_LOG};
+use super::record::{Place, Spec, Window};
+use super::standing::{Look, Standing, await_start, look};
+use super::{Failure, Sessions, reading, system};
+use crate::process::{Identity, LONGEST_ARGUMENT, stat};
+use crate::tmux::Tmux;
+
+/// What came of a start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Started {
+    /// Whether a shim was sent now; otherwise there was one before, which is adopted.
+    pub fresh: bool,
+    /// How the session stands.
+    pub standing: Standing,
+}
+
+impl Sessions {
+    /// Starts a session, or adopts the one that was started under this name before.
+    pub fn start(&self, spec: &Spec) -> Result<Started, Failure> {
+        check(spec)?;
+        let id = &spec.id;
+        let folder = self.folder(id);
+        folder.create().map_err(|source| reading(id, source))?;
+        let mut fresh = false;
+        if let Look::Unclaimed = look(&folder).map_err(|source| reading(id, source))? {
+            folder.write_spec(spec).map_err(|source| reading(id, source))?;
+            let shim = self.send_shim(spec, &folder)?;
+            fresh = true;
+            // Another shim may be at it, from an engine that died: then ours is gone already, and the other is waited
+            // for. If none is, the next look says so.
+            await_start(id, &folder, Some(&shim))?;
+            if let Look::Unclaimed = look(&folder).map_err(|source| reading(id, source))? {
+                return Err(Failure::Start { id: id.clone(), why: last_words(&folder) });
+            }
+        }
+        let standing = self.adopt(id)?;
+        Ok(Started { fresh, standing })
+    }
+
+    fn send_shim(&self, spec: &Spec, folder: &Folder) -> Result<Identity, Failure> {
+        let mut line = self.config.program.clone();
+        line.push(folder.path().into());
+        let pid = match (&spec.place, &self.config.tmux) {
+            (Place::Terminal { window: Some(window), .. }, Some(tmux)) => send_to_window(tmux, window, &line)?,
+            (Place::Terminal { .. } | Place::Headless { .. }, _) => {
+                let program = line.first().cloned().unwrap_or_default();
+                let mut command = Command::new(program);
+                command.args(line.iter().skip(1)).env_clear().current_dir("/");
+                command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+                let child = command.spawn().map_err(|source| system("starting a shim", source))?;
+                child.id().cast_signed()
+            }
+        };
+        // One that has ended already is no error yet: it may have found another shim at work.
+        let gone = || Identity { pid, start: 0, boot: String::new() };
+        Ok(stat(pid).map_or_else(gone, |stat| stat.identity()))
+    }
+}
+
+fn send_to_window(tmux: &Tmux, window: &Window, line: &[std::ffi::OsString]) -> Result<i32, Failure> {
+    let fits = |character: char| character.is_ascii_alphanumeric() || "-_".contains(character);
+    if window.key.is_empty() || !window.key.chars().all(fits) {
+        let why = format!("`{}` cannot be the key of a tmux session: use letters, digits, `-`, `_`", window.key);
+        return Err(Failure::Refused(why));
+    }
+    Ok(tmux.open(window, line)?.pid)
+}
+
+fn check(spec: &Spec) -> Result<(), Failure> {
+    let refused = |why: String| Err(Failure::Refused(format!("session {} cannot be started: {why}", spec.id)));
+    if spec.arguments.first().is_none_or(String::is_empty) {
+        return refused("it has no program".to_owned());
+    }
+    if !spec.folder.is_absolute() {
+        return refused(format!("its folder {} is not an absolute path", spec.folder.display()));
+    }
+    let arguments = spec.arguments.iter().map(|text| ("an argument", text.len(), text.contains('\0')));
+    let variables = spec.environment.iter().map(|(name, value)| {
+        let bad_name = name.is_empty() || name.contains(['=', '\0']);
+        ("a variable", name.len() + value.len(), bad_name || value.contains('\0'))
+    });
+    for (what, length, unfit) in arguments.chain(variables) {
+        if unfit {
+            return refused(format!("{what} holds a character that no program can be given"));
+        }
+        if length >= LONGEST_ARGUMENT {
+            let limit = format!("a program can be given {LONGEST_ARGUMENT}");
+            return refused(format!("{what} has {length} bytes and {limit}: pass it in a file or as input"));
+        }
+    }
+    Ok(())
+}
+
+/// What a shim wrote down before it went away.
+fn last_words(folder: &Folder) -> String {
+    let words = std::fs::read_to_string(folder.path().join(SHIM_LOG)).unwrap_or_default();
+    match words.lines().last() {
+        Some(line) => format!("its shim says: {line}"),
+        None => "its shim went away without a word".to_owned(),
+    }
+}

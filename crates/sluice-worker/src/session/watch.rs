@@ -1,0 +1,191 @@
+//! One thread that waits for the end of every shim.
+//!
+//! A handle of a process can be read when the process ends, so nothing is asked again and again. Once a second the
+//! processes are looked at all the same, as the backstop for a kernel that gave no handle.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rustix::event::{EventfdFlags, eventfd};
+
+use super::folder::Folder;
+use super::record::{SessionId, StartRecord};
+use super::standing::{Gone, Standing, reap, settle};
+use super::{Failure, Sessions};
+use crate::process::wait_for_any;
+
+/// How often living sessions are looked at although nothing was heard.
+const BACKSTOP: Duration = Duration::from_secs(1);
+
+/// What is called when a session is over. It runs on a thread of its own and may take its time.
+type Callback = Box<dyn FnOnce(SessionId, Result<Gone, Failure>) + Send>;
+
+struct Watched {
+    record: StartRecord,
+    shim: Option<Arc<OwnedFd>>,
+    waiting: Vec<(Folder, Callback)>,
+}
+
+#[derive(Default)]
+struct State {
+    living: BTreeMap<SessionId, Watched>,
+    stopping: bool,
+}
+
+struct Shared {
+    state: Mutex<State>,
+    wake: OwnedFd,
+}
+
+/// The thread, and what it shares with those who ask.
+pub(super) struct Watcher {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Sessions {
+    /// Calls `then` once the session is over and no process of it is left; at once if it is over already.
+    pub fn watch(
+        &self,
+        id: &SessionId,
+        then: impl FnOnce(SessionId, Result<Gone, Failure>) + Send + 'static,
+    ) -> Result<(), Failure> {
+        let folder = self.known(id)?;
+        match self.adopt(id)? {
+            Standing::Gone(gone) => {
+                then(id.clone(), Ok(gone));
+            }
+            Standing::Living(_) => self.watcher.watch(id, folder, Box::new(then)),
+        }
+        Ok(())
+    }
+}
+
+impl Watcher {
+    pub(super) fn new() -> io::Result<Self> {
+        let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        let shared = Arc::new(Shared { state: Mutex::default(), wake });
+        let theirs = Arc::clone(&shared);
+        let thread = std::thread::Builder::new().name("session watcher".to_owned()).spawn(move || theirs.run())?;
+        Ok(Self { shared, thread: Some(thread) })
+    }
+
+    /// Takes note of a living session.
+    pub(super) fn know(&self, id: &SessionId, record: &StartRecord) {
+        let mut state = self.shared.lock();
+        state.living.entry(id.clone()).or_insert_with(|| Watched {
+            record: record.clone(),
+            shim: record.shim.open().map(Arc::new),
+            waiting: Vec::new(),
+        });
+        drop(state);
+        self.shared.wake();
+    }
+
+    /// The sessions that are taken for living.
+    pub(super) fn known(&self) -> Vec<(SessionId, StartRecord)> {
+        self.shared.lock().living.iter().map(|(id, watched)| (id.clone(), watched.record.clone())).collect()
+    }
+
+    fn watch(&self, id: &SessionId, folder: Folder, callback: Callback) {
+        let mut state = self.shared.lock();
+        match state.living.get_mut(id) {
+            Some(watched) => watched.waiting.push((folder, callback)),
+            // It ended after it was adopted a moment ago.
+            None => {
+                drop(state);
+                report(id.clone(), vec![(folder, callback)]);
+            }
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wake(&self) {
+        // The write can only fail when it was done before.
+        let _ = rustix::io::write(&self.wake, &1u64.to_ne_bytes());
+    }
+
+    fn run(&self) {
+        loop {
+            let shims: Vec<(SessionId, Option<Arc<OwnedFd>>)> = {
+                let state = self.lock();
+                if state.stopping {
+                    return;
+                }
+                state.living.iter().map(|(id, watched)| (id.clone(), watched.shim.clone())).collect()
+            };
+            let mut handles: Vec<BorrowedFd<'_>> = vec![self.wake.as_fd()];
+            handles.extend(shims.iter().filter_map(|(_, shim)| shim.as_ref().map(|shim| shim.as_fd())));
+            let backstop = (!shims.is_empty()).then_some(BACKSTOP);
+            wait_for_any(&handles, backstop);
+            let mut sink = [0; 8];
+            let _ = rustix::io::read(&self.wake, &mut sink);
+            self.take_ended();
+        }
+    }
+
+    /// Looks at every shim: it costs one small file of the kernel each, and it is right whatever woke us.
+    fn take_ended(&self) {
+        let ended: Vec<(SessionId, Watched)> =
+            self.lock().living.extract_if(.., |_, watched| !watched.record.shim.lives()).collect();
+        for (id, watched) in ended {
+            reap(&watched.record.shim);
+            report(id, watched.waiting);
+        }
+    }
+}
+
+/// Settles what is left of a session and tells those who wait. On a thread of its own, because ending what a dead shim
+/// left takes a moment in which others may end.
+fn report(id: SessionId, waiting: Vec<(Folder, Callback)>) {
+    if waiting.is_empty() {
+        return; // whoever asks next settles it
+    }
+    let tell = move || {
+        for (folder, callback) in waiting {
+            let gone = settle(&id, &folder);
+            callback(id.clone(), gone);
+        }
+    };
+    // Without a thread they would never hear; so it is done here.
+    let tell = Arc::new(Mutex::new(Some(tell)));
+    let theirs = Arc::clone(&tell);
+    let take = |tell: &Mutex<Option<_>>| tell.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let spawned = std::thread::Builder::new().name("session end".to_owned()).spawn(move || {
+        if let Some(tell) = take(&theirs) {
+            tell();
+        }
+    });
+    if spawned.is_err()
+        && let Some(tell) = take(&tell)
+    {
+        tell();
+    }
+}
+
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        self.shared.lock().stopping = true;
+        self.shared.wake();
+        if let Some(thread) = self.thread.take() {
+            // It ends without fail; what it would say in a panic has been said.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl fmt::Debug for Watcher {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Watcher").finish_non_exhaustive()
+    }
+}

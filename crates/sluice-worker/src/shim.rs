@@ -1,0 +1,97 @@
+//! The shim: a small process of ours around one agent. The binary runs it as `sluice shim FOLDER`.
+//!
+//! It starts the agent once and never again, records who runs, copies between the agent's terminal and the tmux
+//! window, keeps the output, types what it is asked to type, waits for the agent's end and records that before it does
+//! anything else. Then it ends what the agent left running, and itself. It outlives the engine and needs nothing of it.
+//!
+//! It tells nobody that the agent has ended: the engine watches the shim's process, which works also when the shim is
+//! killed, when the engine was restarted meanwhile, and without an address at which it would have to be reached.
+//!
+//! It knows nothing about tasks, and it never looks at what the agent prints but for what its terminal must know.
+//!
+//! # Windows in which a kill must do no harm
+//!
+//! 1. Before the claim: nothing was started. Another shim may come, or the engine gives up by taking the claim itself.
+//! 2. After the claim, before `started.json`: the agent's process exists at most as a *launcher*, which waits for a
+//!    word from the shim before it becomes the agent. Without it (the shim is dead) it goes away.
+//! 3. After `started.json`: the agent may run. If the shim dies its terminal goes with it, the kernel tells the agent
+//!    (TERM), and whoever watches the shim ends the rest, which is found by group, session and mark.
+
+use std::ffi::OsString;
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+use crate::process::Identity;
+use crate::session::folder::{Folder, SHIM_LOG};
+use crate::session::record::{Cause, Claim, End, ExitRecord, VERSION, now_ms};
+
+mod control;
+mod launch;
+mod log;
+mod pane;
+mod relay;
+mod scan;
+mod signals;
+mod typing;
+
+/// Runs a shim, or the launcher that becomes its agent, with the arguments that follow `shim` on the command line.
+pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    match arguments.as_slice() {
+        [flag, folder] if flag == launch::FLAG => launch::become_agent(&Folder(folder.into())),
+        [folder] if Path::new(folder).is_absolute() => tend(&Folder(folder.into())),
+        _ => {
+            eprintln!("shim: give it the folder of a session, as an absolute path; it is for the engine's own use");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// The life of a shim.
+fn tend(folder: &Folder) -> ExitCode {
+    match claim_and_relay(folder) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            note(folder, &format!("{error}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn claim_and_relay(folder: &Folder) -> io::Result<()> {
+    // First of all, so that no signal ends the shim without its doing.
+    let signals = signals::Signals::listen()?;
+    // In a tmux window it leads a session already; elsewhere it must not die with the terminal of whoever started it.
+    let _ = rustix::process::setsid();
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+    std::env::set_current_dir(folder.path())?;
+    let shim = Identity::own().ok_or_else(|| io::Error::other("/proc says nothing about this process"))?;
+    if !folder.take_claim(&Claim::Shim { shim: shim.clone() })? {
+        return Ok(()); // another one is or was at it
+    }
+    if folder.asked()?.is_some() {
+        return not_started(folder, Cause::Asked, "it was ended before it started");
+    }
+    let spec = folder.spec().and_then(|spec| spec.ok_or_else(|| io::Error::other("there is no spec.json")));
+    // Before the agent can run: whoever knows that it does can say something to it.
+    let control = control::Control::listen()?;
+    let launched = spec.and_then(|spec| launch::launch(folder, shim, spec));
+    match launched {
+        Ok(launch::Launched::Running(running)) => relay::Relay::new(folder.clone(), signals, control, *running)?.run(),
+        Ok(launch::Launched::Refused(why)) => not_started(folder, Cause::Itself, &why),
+        Err(error) => not_started(folder, Cause::Itself, &format!("{error}")),
+    }
+}
+
+fn not_started(folder: &Folder, cause: Cause, why: &str) -> io::Result<()> {
+    let end = End::NotStarted(why.to_owned());
+    folder.write_exit(&ExitRecord { version: VERSION, end, cause, at_ms: now_ms(), duration_ms: 0 })
+}
+
+/// Writes down what went wrong in the shim. If even that fails there is nobody to tell.
+fn note(folder: &Folder, what: &str) {
+    let file = OpenOptions::new().create(true).append(true).open(folder.path().join(SHIM_LOG));
+    let _ = file.and_then(|mut file| writeln!(file, "{what}"));
+}

@@ -1,0 +1,67 @@
+//! What an agent prints, kept on disk within a limit: its beginning in one file, its end in up to two that take turns.
+//!
+//! A file of the end is named after the place of its first byte in the whole, so that a reader can ask for a place.
+
+use std::collections::VecDeque;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use crate::session::output::{head_file, tail_file};
+
+/// Writes one stream of output.
+pub(super) struct Log {
+    folder: PathBuf,
+    name: &'static str,
+    head: u64,
+    segment: u64,
+    written: u64,
+    file: File,
+    segments: VecDeque<u64>,
+}
+
+impl Log {
+    pub(super) fn create(folder: &Path, name: &'static str, head: u64, tail: u64) -> io::Result<Self> {
+        let file = create(&head_file(folder, name))?;
+        let segment = (tail / 2).max(1);
+        Ok(Self { folder: folder.to_owned(), name, head, segment, written: 0, file, segments: VecDeque::new() })
+    }
+
+    /// Bytes that came so far.
+    pub(super) fn written(&self) -> u64 {
+        self.written
+    }
+
+    /// Keeps what came next. A full disk must not stop the agent: what cannot be written is left out and told.
+    pub(super) fn write(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        let mut result = Ok(());
+        while !bytes.is_empty() {
+            let full_at = self.segments.back().map_or(self.head, |start| start + self.segment);
+            let room = usize::try_from(full_at.saturating_sub(self.written)).unwrap_or(usize::MAX);
+            if room == 0 {
+                self.next_segment()?;
+                continue;
+            }
+            let (now, later) = bytes.split_at(bytes.len().min(room));
+            result = result.and(self.file.write_all(now));
+            self.written += now.len() as u64;
+            bytes = later;
+        }
+        result
+    }
+
+    fn next_segment(&mut self) -> io::Result<()> {
+        self.file = create(&tail_file(&self.folder, self.name, self.written))?;
+        self.segments.push_back(self.written);
+        if self.segments.len() > 2 {
+            let oldest = self.segments.pop_front().unwrap_or_default();
+            std::fs::remove_file(tail_file(&self.folder, self.name, oldest))?;
+        }
+        Ok(())
+    }
+}
+
+fn create(path: &Path) -> io::Result<File> {
+    OpenOptions::new().create(true).append(true).mode(0o600).open(path)
+}

@@ -1,0 +1,427 @@
+//! The shim's loop while its agent runs: copy, keep, type, and see the end.
+//!
+//! One thread waits for everything at once. The order at the end is the promise of this file: the exit record is on
+//! disk before anything else is done; then what the agent left running is ended; then the rest of the output is kept.
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::{Errno, ioctl_fionbio, read, write};
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process_group, wait};
+use rustix::termios::{Winsize, tcsetwinsize};
+
+use super::control::Control;
+use super::launch::{Ends, Running};
+use super::log::Log;
+use super::note;
+use super::pane::{self, Pane};
+use super::scan::Scanner;
+use super::signals::{Heard, Signals};
+use super::typing::{Keyboard, Next, Typing};
+use crate::process::{GRACE, descendants, timespec};
+use crate::session::folder::Folder;
+use crate::session::output::{ERRORS, OUTPUT};
+use crate::session::record::{Cause, End, ExitRecord, Spec, VERSION, milliseconds, now_ms};
+use crate::session::say::Delivery;
+
+/// How long an agent may take to end when its window has gone, and what it left running when it has ended.
+const SHORT_GRACE: Duration = Duration::from_millis(500);
+/// How long killed processes may take to disappear, and pipes that strangers hold to be closed.
+const GIVE_UP: Duration = Duration::from_secs(5);
+/// How often the processes that are left are looked for and killed.
+const KILL_AGAIN: Duration = Duration::from_millis(20);
+/// Keys that may wait for an agent that does not read. More stay in the window.
+const MOST_KEYS: usize = 64 * 1024;
+/// Texts that may wait to be typed.
+const MOST_TEXTS: usize = 16;
+/// How often and how long a full disk is tried again, in seconds, before the exit record is given up.
+const RECORD_TRIES: u32 = 60;
+
+/// Where things stand.
+enum Phase {
+    Running,
+    /// The agent was told to end.
+    Ending {
+        kill_at: Option<Instant>,
+        cause: Cause,
+    },
+    /// The agent has ended and that is on disk; what it left running is being ended.
+    Leftovers {
+        kill_at: Instant,
+        give_up: Instant,
+    },
+}
+
+/// Something the agent writes to, and where it is kept.
+struct Source {
+    handle: Option<OwnedFd>,
+    log: Log,
+}
+
+/// The side of the agent's terminal that the agent sees, and what is known about it.
+struct Terminal {
+    agents: OwnedFd,
+    scanner: Scanner,
+    keys: VecDeque<u8>,
+}
+
+/// What a wait was for.
+#[derive(Clone, Copy)]
+enum Awaited {
+    Signal,
+    Source(usize),
+    PaneKeys,
+    PaneRoom,
+    KeyRoom,
+    Control,
+}
+
+pub(super) struct Relay {
+    folder: Folder,
+    signals: Signals,
+    spec: Spec,
+    agent: Pid,
+    since: Instant,
+    sources: Vec<Source>,
+    terminal: Option<Terminal>,
+    pane: Option<Pane>,
+    control: Control,
+    typing: Option<Typing>,
+    texts: VecDeque<super::control::Received>,
+    /// When the typing wants to go on, and whether it waits for room.
+    typing_next: Option<(Instant, bool)>,
+    phase: Phase,
+    /// No child is left.
+    alone: bool,
+}
+
+impl Relay {
+    pub(super) fn new(folder: Folder, signals: Signals, control: Control, running: Running) -> io::Result<Self> {
+        let limits = running.spec.limits;
+        let log = |name| Log::create(folder.path(), name, limits.output_head, limits.output_tail);
+        let (sources, terminal) = match running.ends {
+            Ends::Terminal { ours, agents } => {
+                let terminal = Terminal { agents, scanner: Scanner::default(), keys: VecDeque::new() };
+                (vec![Source { handle: Some(ours), log: log(OUTPUT)? }], Some(terminal))
+            }
+            Ends::Headless { output, errors } => {
+                let output = Source { handle: Some(output), log: log(OUTPUT)? };
+                (vec![output, Source { handle: Some(errors), log: log(ERRORS)? }], None)
+            }
+        };
+        for source in &sources {
+            if let Some(handle) = &source.handle {
+                ioctl_fionbio(handle, true)?;
+            }
+        }
+        // Without its window nobody sees it, but it can still do the rest.
+        let told = |error: &io::Error| note(&folder, &format!("no window: {error}"));
+        let pane = Pane::open(&running.spec.place).inspect_err(told).ok().flatten();
+        Ok(Self {
+            folder,
+            signals,
+            spec: running.spec,
+            agent: running.agent,
+            since: running.since,
+            sources,
+            terminal,
+            pane,
+            control,
+            typing: None,
+            texts: VecDeque::new(),
+            typing_next: None,
+            phase: Phase::Running,
+            alone: false,
+        })
+    }
+
+    /// Until nothing of the session is left.
+    pub(super) fn run(mut self) -> io::Result<()> {
+        self.reap();
+        while !self.is_over() {
+            let ready = self.wait()?;
+            for awaited in ready {
+                self.serve(awaited);
+            }
+            self.type_on();
+            self.keep_time();
+        }
+        for received in self.texts.drain(..).map(|it| it.caller).chain(self.typing.take().map(|it| it.caller)) {
+            received.answer(&Delivery::NotDelivered { reason: "the agent has ended".to_owned() });
+        }
+        if let Some(pane) = &mut self.pane {
+            let _ = pane.flush();
+        }
+        Ok(())
+    }
+
+    fn is_over(&self) -> bool {
+        match self.phase {
+            Phase::Running | Phase::Ending { .. } => false,
+            Phase::Leftovers { give_up, .. } => {
+                let read_out = self.sources.iter().all(|source| source.handle.is_none());
+                (self.alone && read_out) || Instant::now() >= give_up
+            }
+        }
+    }
+
+    fn wait(&self) -> io::Result<Vec<Awaited>> {
+        let mut waiting: Vec<(Awaited, BorrowedFd<'_>, PollFlags)> = Vec::new();
+        let signals = self.signals.handle();
+        waiting.push((Awaited::Signal, signals.as_fd(), PollFlags::IN));
+        let blocked = self.pane.as_ref().is_some_and(Pane::is_full);
+        for (index, source) in self.sources.iter().enumerate().filter(|_| !blocked) {
+            waiting.extend(source.handle.as_ref().map(|it| (Awaited::Source(index), it.as_fd(), PollFlags::IN)));
+        }
+        if let Some(pane) = &self.pane {
+            if self.terminal.as_ref().is_some_and(|it| it.keys.len() < MOST_KEYS) {
+                waiting.push((Awaited::PaneKeys, rustix::stdio::stdin(), PollFlags::IN));
+            }
+            if pane.is_waiting() {
+                waiting.push((Awaited::PaneRoom, rustix::stdio::stdout(), PollFlags::OUT));
+            }
+        }
+        let keys_wait = self.typing.is_none() && self.terminal.as_ref().is_some_and(|it| !it.keys.is_empty());
+        if keys_wait || self.typing_next.is_some_and(|(_, room)| room) {
+            let ours = self.sources.first().and_then(|source| source.handle.as_ref());
+            waiting.extend(ours.map(|ours| (Awaited::KeyRoom, ours.as_fd(), PollFlags::OUT)));
+        }
+        let callers = self.control.handles().into_iter();
+        waiting.extend(callers.map(|handle| (Awaited::Control, handle, PollFlags::IN)));
+        let mut polled: Vec<PollFd<'_>> =
+            waiting.iter().map(|(_, handle, flags)| PollFd::from_borrowed_fd(*handle, *flags)).collect();
+        let left = self.next_time().map(|at| timespec(at.saturating_duration_since(Instant::now())));
+        match poll(&mut polled, left.as_ref()) {
+            Ok(_) => {}
+            Err(Errno::INTR) => return Ok(vec![Awaited::Signal]),
+            Err(error) => return Err(error.into()),
+        }
+        let ready = waiting.iter().zip(&polled).filter(|(_, polled)| !polled.revents().is_empty());
+        Ok(ready.map(|((awaited, ..), _)| *awaited).collect())
+    }
+
+    /// When something is to be done even if nothing happens.
+    fn next_time(&self) -> Option<Instant> {
+        let phase = match self.phase {
+            Phase::Running => self.time_limit(),
+            Phase::Ending { kill_at, .. } => kill_at,
+            Phase::Leftovers { kill_at, give_up } => Some(give_up.min(kill_at.max(Instant::now() + KILL_AGAIN))),
+        };
+        phase.into_iter().chain(self.typing_next.map(|(at, _)| at)).min()
+    }
+
+    fn time_limit(&self) -> Option<Instant> {
+        self.spec.limits.run_for_ms.map(|limit| self.since + Duration::from_millis(limit))
+    }
+
+    fn serve(&mut self, awaited: Awaited) {
+        match awaited {
+            Awaited::Signal => self.hear(),
+            Awaited::Source(index) => self.take_output(index),
+            Awaited::PaneKeys => match self.pane.as_ref().map(Pane::keys) {
+                Some(Ok(keys)) => self.terminal.iter_mut().for_each(|terminal| terminal.keys.extend(&keys)),
+                Some(Err(_)) => self.window_gone(),
+                None => {}
+            },
+            Awaited::PaneRoom => {
+                if self.pane.as_mut().is_some_and(|pane| pane.flush().is_err()) {
+                    self.window_gone();
+                }
+            }
+            Awaited::KeyRoom => self.press_keys(),
+            Awaited::Control => {
+                for received in self.control.serve() {
+                    self.take_text(received);
+                }
+            }
+        }
+    }
+
+    fn hear(&mut self) {
+        for heard in self.signals.heard() {
+            match heard {
+                Heard::ChildEnded => self.reap(),
+                Heard::WindowGone => self.window_gone(),
+                Heard::Asked => {
+                    let asked = self.folder.asked().ok().flatten();
+                    let grace = asked.map_or(GRACE, |asked| Duration::from_millis(asked.grace_ms));
+                    self.end(Cause::Asked, grace);
+                }
+                Heard::WindowChanged => {
+                    let ours = self.sources.first().and_then(|source| source.handle.as_ref());
+                    if let (Some(ours), Some((rows, columns)), Some(_)) = (ours, pane::size(), &self.pane) {
+                        let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+                        let _ = tcsetwinsize(ours, size);
+                    }
+                }
+            }
+        }
+    }
+
+    fn take_output(&mut self, index: usize) {
+        let Some(source) = self.sources.get_mut(index) else { return };
+        let Some(handle) = &source.handle else { return };
+        let mut buffer = vec![0; 64 * 1024];
+        let count = match read(handle, &mut buffer) {
+            Err(Errno::AGAIN | Errno::INTR) => return,
+            Ok(0) | Err(_) => {
+                source.handle = None; // all who could write to it are gone
+                return;
+            }
+            Ok(count) => count,
+        };
+        let bytes = &buffer[..count];
+        if let Err(error) = source.log.write(bytes) {
+            note(&self.folder, &format!("output is missing: {error}"));
+        }
+        if let Some(terminal) = &mut self.terminal {
+            let questions = terminal.scanner.read(bytes);
+            // Where tmux would answer, somebody must: programs wait for it.
+            for question in questions.iter().filter(|_| self.pane.is_none()) {
+                terminal.keys.extend(question.answer());
+            }
+        }
+        if let Some(pane) = &mut self.pane {
+            pane.show(bytes);
+            if pane.flush().is_err() {
+                self.window_gone();
+            }
+        }
+    }
+
+    /// Passes on what a person pressed. While a text is typed it waits: keys in the middle of it would spoil it.
+    fn press_keys(&mut self) {
+        let ours = self.sources.first().and_then(|source| source.handle.as_ref());
+        let (Some(ours), Some(terminal), None) = (ours, &mut self.terminal, &self.typing) else { return };
+        match write(ours, terminal.keys.as_slices().0) {
+            Ok(count) => drop(terminal.keys.drain(..count)),
+            Err(Errno::AGAIN | Errno::INTR) => {}
+            Err(_) => terminal.keys.clear(),
+        }
+    }
+
+    fn take_text(&mut self, received: super::control::Received) {
+        let reason = match (&self.terminal, &self.phase) {
+            (None, _) => "the agent has no terminal to type into: it runs headless",
+            (Some(_), Phase::Running) if self.texts.len() < MOST_TEXTS => return self.texts.push_back(received),
+            (Some(_), Phase::Running) => "too many texts wait to be typed",
+            (Some(_), Phase::Ending { .. } | Phase::Leftovers { .. }) => "the agent is ending",
+        };
+        received.caller.answer(&Delivery::NotDelivered { reason: reason.to_owned() });
+    }
+
+    fn type_on(&mut self) {
+        loop {
+            let (Some(source), Some(terminal)) = (self.sources.first(), &self.terminal) else { return };
+            let Some(ours) = &source.handle else { return };
+            let now = Instant::now();
+            let printed = source.log.written();
+            if self.typing.is_none() {
+                self.typing = self.texts.pop_front().map(|received| Typing::new(received, now, printed));
+            }
+            let Some(typing) = &mut self.typing else { return };
+            let keyboard = Keyboard { ours, agents: &terminal.agents, brackets: terminal.scanner.brackets, printed };
+            self.typing_next = match typing.step(&keyboard, now) {
+                Next::Writable(at) => Some((at, true)),
+                Next::At(at) => Some((at, false)),
+                Next::Done(delivery) => {
+                    if let Some(typing) = self.typing.take() {
+                        typing.caller.answer(&delivery);
+                    }
+                    None
+                }
+            };
+            if self.typing_next.is_some() {
+                return;
+            }
+        }
+    }
+
+    fn keep_time(&mut self) {
+        let now = Instant::now();
+        match self.phase {
+            Phase::Running if self.time_limit().is_some_and(|limit| now >= limit) => self.end(Cause::TimeLimit, GRACE),
+            Phase::Ending { kill_at: Some(kill_at), cause } if now >= kill_at => {
+                self.phase = Phase::Ending { kill_at: None, cause };
+                let _ = kill_process_group(self.agent, Signal::KILL);
+                signal_descendants(Signal::KILL);
+            }
+            Phase::Leftovers { kill_at, .. } if now >= kill_at && !self.alone => signal_descendants(Signal::KILL),
+            Phase::Running | Phase::Ending { .. } | Phase::Leftovers { .. } => {}
+        }
+    }
+
+    /// The window was closed or its server has died: as any program whose terminal goes away, the agent ends.
+    fn window_gone(&mut self) {
+        if self.pane.take().is_some() {
+            self.end(Cause::TerminalGone, SHORT_GRACE);
+        }
+    }
+
+    /// Tells the agent to end. Being told twice only shortens the time it has.
+    fn end(&mut self, cause: Cause, grace: Duration) {
+        let sooner = Instant::now() + grace;
+        match &mut self.phase {
+            Phase::Running => {
+                // It is not reaped yet, so the group still is this one.
+                let _ = kill_process_group(self.agent, Signal::TERM);
+                let _ = kill_process_group(self.agent, Signal::CONT); // one that is stopped hears nothing
+                self.phase = Phase::Ending { kill_at: Some(sooner), cause };
+            }
+            Phase::Ending { kill_at: Some(kill_at), .. } => *kill_at = sooner.min(*kill_at),
+            Phase::Ending { kill_at: None, .. } | Phase::Leftovers { .. } => {}
+        }
+    }
+
+    /// Takes note of every child that has ended: the agent, and what came to us because its own parent is gone.
+    fn reap(&mut self) {
+        loop {
+            match wait(WaitOptions::NOHANG) {
+                Ok(Some((pid, status))) if pid == self.agent => self.agent_ended(status),
+                Ok(Some(_)) | Err(Errno::INTR) => {}
+                Ok(None) => return,
+                Err(_) => {
+                    self.alone = true;
+                    return;
+                }
+            }
+        }
+    }
+
+    fn agent_ended(&mut self, status: WaitStatus) {
+        let end = match (status.exit_status(), status.terminating_signal()) {
+            (Some(code), _) => End::Code(code),
+            (None, signal) => End::Signal(signal.unwrap_or_default()),
+        };
+        let cause = match self.phase {
+            Phase::Ending { cause, .. } => cause,
+            Phase::Running | Phase::Leftovers { .. } => Cause::Itself,
+        };
+        let duration_ms = milliseconds(self.since.elapsed());
+        self.record(&ExitRecord { version: VERSION, end, cause, at_ms: now_ms(), duration_ms });
+        signal_descendants(Signal::TERM);
+        self.terminal = None; // our hold on the agent's side: its output ends when all others have let go
+        let now = Instant::now();
+        self.phase = Phase::Leftovers { kill_at: now + SHORT_GRACE, give_up: now + SHORT_GRACE + GIVE_UP };
+    }
+
+    fn record(&self, record: &ExitRecord) {
+        for _ in 0..RECORD_TRIES {
+            match self.folder.write_exit(record) {
+                Ok(()) => return,
+                Err(error) => note(&self.folder, &format!("the exit record cannot be written: {error}")),
+            }
+            let _ = poll(&mut [], Some(&timespec(Duration::from_secs(1))));
+        }
+    }
+}
+
+/// Everything below the shim, also what left its group or session: what loses its parent becomes the shim's child.
+fn signal_descendants(signal: Signal) {
+    for identity in descendants(getpid().as_raw_nonzero().get()) {
+        identity.signal(signal);
+    }
+}

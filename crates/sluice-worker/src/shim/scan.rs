@@ -1,0 +1,118 @@
+//! Reads along what a program prints to its terminal, as far as somebody must know or answer it.
+//!
+//! It knows whether the program takes pasted text in brackets, and what it asks its terminal. It draws nothing.
+
+/// Bytes of a control sequence that are read; a longer one is none that matters.
+const LONGEST_SEQUENCE: usize = 64;
+
+/// What a program asks its terminal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Question {
+    /// Are you there?
+    Status,
+    /// Where is the cursor?
+    Cursor,
+    /// What kind of terminal are you?
+    Kind,
+}
+
+impl Question {
+    /// What a plain terminal says, for a program that nobody looks at.
+    pub(super) fn answer(self) -> &'static [u8] {
+        match self {
+            Self::Status => b"\x1b[0n",
+            Self::Cursor => b"\x1b[1;1R",
+            Self::Kind => b"\x1b[?62;22c",
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+enum State {
+    #[default]
+    Text,
+    Escape,
+    Sequence(Vec<u8>),
+}
+
+/// Reads along.
+#[derive(Debug, Default)]
+pub(super) struct Scanner {
+    state: State,
+    /// The program wants pasted text in brackets.
+    pub(super) brackets: bool,
+}
+
+impl Scanner {
+    /// Takes what was printed next; gives what was asked in it.
+    pub(super) fn read(&mut self, bytes: &[u8]) -> Vec<Question> {
+        let mut questions = Vec::new();
+        for byte in bytes {
+            self.state = match (std::mem::take(&mut self.state), *byte) {
+                (_, 0x1b) => State::Escape,
+                (State::Escape, b'[') => State::Sequence(Vec::new()),
+                (State::Escape, b'c') => {
+                    self.brackets = false; // the terminal is reset
+                    State::Text
+                }
+                (State::Sequence(sequence), 0x40..=0x7e) => {
+                    questions.extend(self.finish(&sequence, *byte));
+                    State::Text
+                }
+                (State::Sequence(mut sequence), 0x20..=0x3f) if sequence.len() < LONGEST_SEQUENCE => {
+                    sequence.push(*byte);
+                    State::Sequence(sequence)
+                }
+                (State::Text | State::Escape | State::Sequence(_), _) => State::Text,
+            };
+        }
+        questions
+    }
+
+    fn finish(&mut self, sequence: &[u8], last: u8) -> Option<Question> {
+        match (sequence, last) {
+            ([b'?', modes @ ..], b'h' | b'l') => {
+                if modes.split(|byte| *byte == b';').any(|mode| mode == b"2004") {
+                    self.brackets = last == b'h';
+                }
+                None
+            }
+            (b"5", b'n') => Some(Question::Status),
+            (b"6", b'n') => Some(Question::Cursor),
+            (b"" | b"0", b'c') => Some(Question::Kind),
+            (_, _) => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn brackets_after(pieces: &[&str]) -> bool {
+        let mut scanner = Scanner::default();
+        for piece in pieces {
+            scanner.read(piece.as_bytes());
+        }
+        scanner.brackets
+    }
+
+    #[test]
+    fn brackets_are_turned_on_and_off() {
+        assert!(brackets_after(&["hello \x1b[?2004h there"]));
+        assert!(brackets_after(&["\x1b", "[?1049;20", "04h"]));
+        assert!(!brackets_after(&["\x1b[?2004h", "\x1b[?2004l"]));
+        assert!(!brackets_after(&["\x1b[?2004h\x1bc"]));
+        assert!(!brackets_after(&["\x1b[?12004h [?2004h \x1b[2004h"]));
+        let endless = format!("\x1b[?{};2004h", "1;".repeat(100));
+        assert!(!brackets_after(&[&endless]));
+        assert!(brackets_after(&["\x1b[?25\x1b[?2004h"]));
+    }
+
+    #[test]
+    fn questions_are_heard() {
+        let mut scanner = Scanner::default();
+        let asked = scanner.read(b"\x1b[6n\x1b[c\x1b[0c\x1b[5n\x1b[31m\x1b[>c\x1b[6 n");
+        assert_eq!(asked, [Question::Cursor, Question::Kind, Question::Kind, Question::Status]);
+    }
+}

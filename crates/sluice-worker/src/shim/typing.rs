@@ -1,0 +1,234 @@
+//! Typing a text into the agent's terminal: the text as one paste, then Enter as a key of its own, and after each the
+//! check that the agent has read it.
+//!
+//! The check asks the kernel how much of the terminal's input is unread. A program that reads and throws away cannot
+//! be told from one that listens, by us or by anybody who looks at its screen; `answered` says whether it printed.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use rustix::io::{Errno, ioctl_fionread, write};
+use rustix::termios::{InputModes, LocalModes, QueueSelector, Termios, tcflush, tcgetattr};
+
+use super::control::{Caller, Received};
+use crate::session::say::{Delivery, Order};
+
+/// How long nothing may be unread before it is believed. What is on its way inside the kernel is not counted as
+/// unread, but it arrives at once where there is room.
+const SETTLED: Duration = Duration::from_millis(50);
+/// How often the kernel is asked meanwhile.
+const ASK_AGAIN: Duration = Duration::from_millis(5);
+/// How long is waited first: what the program printed a moment ago, and what it asked for in it, is on its way.
+const HEAR_FIRST: Duration = Duration::from_millis(20);
+/// Bytes of a line that the kernel keeps for a program that reads lines; it drops the rest.
+const LONGEST_LINE: usize = 4095;
+
+const PASTE: &[u8] = b"\x1b[200~";
+const PASTE_END: &[u8] = b"\x1b[201~";
+/// Quotes the next key for a program that reads lines.
+const LITERAL_NEXT: u8 = 0x16;
+
+/// The terminal that is typed into.
+pub(super) struct Keyboard<'a> {
+    pub(super) ours: &'a OwnedFd,
+    pub(super) agents: &'a OwnedFd,
+    /// The program wants pasted text in brackets.
+    pub(super) brackets: bool,
+    /// Bytes the program has printed so far.
+    pub(super) printed: u64,
+}
+
+/// What is to happen next.
+pub(super) enum Next {
+    /// Again when the terminal takes more, or at that time.
+    Writable(Instant),
+    /// Again at that time.
+    At(Instant),
+    /// It is done.
+    Done(Delivery),
+}
+
+enum Stage {
+    /// The program may not read keys yet.
+    Waiting {
+        from: Instant,
+        until: Instant,
+    },
+    Writing,
+    /// All is written; nothing has been unread since then.
+    Settling {
+        since: Instant,
+    },
+}
+
+/// One text on its way.
+pub(super) struct Typing {
+    order: Order,
+    text: Vec<u8>,
+    pub(super) caller: Caller,
+    stage: Stage,
+    unsent: Vec<u8>,
+    unread: u64,
+    entering: bool,
+    brackets: bool,
+    altered: bool,
+    printed_before: u64,
+    give_up: Instant,
+}
+
+impl Typing {
+    pub(super) fn new(received: Received, now: Instant, printed: u64) -> Self {
+        let from = now + HEAR_FIRST;
+        let until = from + Duration::from_millis(received.order.ready_within_ms);
+        Self {
+            give_up: until + Duration::from_millis(received.order.patience_ms),
+            order: received.order,
+            text: received.text,
+            caller: received.caller,
+            stage: Stage::Waiting { from, until },
+            unsent: Vec::new(),
+            unread: 0,
+            entering: false,
+            brackets: false,
+            altered: false,
+            printed_before: printed,
+        }
+    }
+
+    /// Goes on as far as it can at once.
+    pub(super) fn step(&mut self, keyboard: &Keyboard<'_>, now: Instant) -> Next {
+        loop {
+            let next = match self.stage {
+                Stage::Waiting { from, .. } if now < from => Some(Next::At(from)),
+                Stage::Waiting { until, .. } => self.wait(keyboard, now, until),
+                Stage::Writing => self.write(keyboard, now),
+                Stage::Settling { since } => self.settle(keyboard, now, since),
+            };
+            match next {
+                Some(Next::Writable(_) | Next::At(_)) if now >= self.give_up => {
+                    // What stays unread must not be read later, as if it had just been typed.
+                    let _ = tcflush(keyboard.agents, QueueSelector::IFlush);
+                    return Next::Done(not("the agent did not read it"));
+                }
+                Some(next) => return next,
+                None => {}
+            }
+        }
+    }
+
+    fn wait(&mut self, keyboard: &Keyboard<'_>, now: Instant, until: Instant) -> Option<Next> {
+        let modes = match tcgetattr(keyboard.ours) {
+            Ok(modes) => modes,
+            Err(error) => return Some(Next::Done(not(&format!("its terminal does not answer: {error}")))),
+        };
+        if modes.local_modes.contains(LocalModes::ICANON) && now < until {
+            return Some(Next::At(until.min(now + ASK_AGAIN)));
+        }
+        let typed = match encode(&self.text, &modes, keyboard.brackets) {
+            Ok(typed) => typed,
+            Err(reason) => return Some(Next::Done(not(&reason))),
+        };
+        self.unsent = typed.bytes;
+        self.brackets = keyboard.brackets;
+        self.altered = typed.altered;
+        self.printed_before = keyboard.printed;
+        self.progress(now);
+        self.stage = Stage::Writing;
+        None
+    }
+
+    fn write(&mut self, keyboard: &Keyboard<'_>, now: Instant) -> Option<Next> {
+        while !self.unsent.is_empty() {
+            match write(keyboard.ours, &self.unsent) {
+                Ok(count) => {
+                    self.unsent.drain(..count);
+                    self.progress(now);
+                }
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => return Some(Next::Writable(self.give_up)),
+                Err(error) => return Some(Next::Done(not(&format!("its terminal takes nothing: {error}")))),
+            }
+        }
+        self.stage = Stage::Settling { since: now };
+        None
+    }
+
+    fn settle(&mut self, keyboard: &Keyboard<'_>, now: Instant, since: Instant) -> Option<Next> {
+        let unread = ioctl_fionread(keyboard.agents.as_fd()).unwrap_or(0);
+        if unread != self.unread {
+            self.unread = unread;
+            self.progress(now);
+        }
+        if unread > 0 {
+            self.stage = Stage::Settling { since: now };
+            return Some(Next::At(now + ASK_AGAIN));
+        }
+        if now < since + SETTLED {
+            return Some(Next::At((now + ASK_AGAIN).min(since + SETTLED)));
+        }
+        if self.order.enter && !self.entering {
+            self.entering = true;
+            self.unsent = b"\r".to_vec();
+            self.stage = Stage::Writing;
+            return None;
+        }
+        let answered = keyboard.printed > self.printed_before;
+        Some(Next::Done(Delivery::Delivered { brackets: self.brackets, altered: self.altered, answered }))
+    }
+
+    fn progress(&mut self, now: Instant) {
+        self.give_up = now + Duration::from_millis(self.order.patience_ms);
+    }
+}
+
+fn not(reason: &str) -> Delivery {
+    Delivery::NotDelivered { reason: reason.to_owned() }
+}
+
+struct Typed {
+    bytes: Vec<u8>,
+    altered: bool,
+}
+
+/// The keys that make the program read exactly this text. Where no keys can, because the terminal itself would act on
+/// a control character or the paste would end early, the character is replaced by its picture.
+fn encode(text: &[u8], modes: &Termios, brackets: bool) -> Result<Typed, String> {
+    let lines = modes.local_modes.contains(LocalModes::ICANON);
+    if lines && text.split(|byte| *byte == b'\n').any(|line| line.len() > LONGEST_LINE) {
+        return Err(format!("the agent reads lines, and a line can have {LONGEST_LINE} bytes: put it in a file"));
+    }
+    let can_quote = lines && modes.local_modes.contains(LocalModes::IEXTEN);
+    let mut typed = Typed { bytes: Vec::with_capacity(text.len() + 16), altered: false };
+    if brackets {
+        typed.bytes.extend_from_slice(PASTE);
+    }
+    for (index, byte) in text.iter().enumerate() {
+        let acts = acts_on(*byte, modes, lines);
+        let ends_paste = brackets && text[index..].starts_with(PASTE_END);
+        if acts && can_quote {
+            typed.bytes.extend_from_slice(&[LITERAL_NEXT, *byte]);
+        } else if acts || ends_paste {
+            let picture = if *byte == 0x7f { 0x2421 } else { 0x2400 + u32::from(*byte) };
+            let mut buffer = [0; 4];
+            let picture = char::from_u32(picture).unwrap_or(char::REPLACEMENT_CHARACTER);
+            typed.bytes.extend_from_slice(picture.encode_utf8(&mut buffer).as_bytes());
+            typed.altered = true;
+        } else {
+            typed.bytes.push(*byte);
+        }
+    }
+    if brackets {
+        typed.bytes.extend_from_slice(PASTE_END);
+    }
+    Ok(typed)
+}
+
+/// Whether the terminal itself would act on a byte instead of passing it on.
+fn acts_on(byte: u8, modes: &Termios, lines: bool) -> bool {
+    if lines {
+        return (byte < 0x20 && byte != b'\n') || byte == 0x7f;
+    }
+    let signals = modes.local_modes.contains(LocalModes::ISIG) && [0x03, 0x1c, 0x1a].contains(&byte);
+    let flow = modes.input_modes.contains(InputModes::IXON) && [0x11, 0x13].contains(&byte);
+    signals || flow
+}

@@ -1,0 +1,240 @@
+//! tmux as a place where people look and type: a server of our own, told what to do by its command line.
+//!
+//! Nothing is learnt from tmux about how an agent fares; that stands in the session's folder. Programs are given to it
+//! as arguments, never as a text for a shell, and what people named is never a text that tmux would expand.
+//!
+//! A window closes when its program ends (`remain-on-exit` stays off): what there was to see is in the session's log,
+//! a dead window would keep the name from the next one, and an empty server would never go away. tmux's own settings
+//! are not read (`-f /dev/null`), so that a server behaves the same for everyone.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+
+use crate::session::Window;
+
+/// Bytes of a socket's path.
+pub const LONGEST_SOCKET: usize = 107;
+/// Lines that a window can be scrolled back.
+const HISTORY: &str = "20000";
+/// How many names are tried when a session's name is taken.
+const MOST_NAMES: usize = 100;
+/// What is asked about a pane, in the order of [`Pane`].
+const PANE: &str = "#{session_id} #{window_id} #{pane_id} #{pane_pid} #{pid} #{?@sluice,#{@sluice},-} #{window_name}";
+
+/// A tmux server of ours, whether it runs or not.
+#[derive(Debug)]
+pub struct Tmux {
+    program: OsString,
+    socket: PathBuf,
+    opening: Mutex<()>,
+}
+
+/// A pane that shows a session, by the server's own names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pane {
+    /// The tmux session, `$1`.
+    pub session: String,
+    /// The window, `@1`.
+    pub window: String,
+    /// The pane, `%1`.
+    pub pane: String,
+    /// The process in it: a shim.
+    pub pid: i32,
+    /// The server.
+    pub server: i32,
+    /// The key that the tmux session was opened with.
+    pub key: String,
+    /// The window's name.
+    pub name: String,
+}
+
+/// Why tmux did not do what it was told.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// It is not there.
+    #[error("tmux cannot be started")]
+    Start(#[source] io::Error),
+    /// It said no.
+    #[error("tmux could not {doing}: {said}")]
+    Said {
+        /// What it was told.
+        doing: String,
+        /// What it answered.
+        said: String,
+    },
+}
+
+/// Where the socket goes: where it belongs, or, if that path is too long for a socket, to the other place.
+pub fn socket_path(preferred: PathBuf, otherwise: impl FnOnce() -> PathBuf) -> PathBuf {
+    if preferred.as_os_str().len() <= LONGEST_SOCKET { preferred } else { otherwise() }
+}
+
+impl Tmux {
+    /// The server at this socket.
+    pub fn new(program: impl Into<OsString>, socket: impl Into<PathBuf>) -> Self {
+        Self { program: program.into(), socket: socket.into(), opening: Mutex::new(()) }
+    }
+
+    /// Its socket.
+    pub fn socket(&self) -> &Path {
+        &self.socket
+    }
+
+    /// What tmux calls itself; an error where there is none.
+    pub fn version(&self) -> Result<String, Failure> {
+        let output = Command::new(&self.program).arg("-V").stdin(Stdio::null()).output().map_err(Failure::Start)?;
+        Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    }
+
+    /// Opens a window that runs a program: beside the others of its key, or in a new tmux session.
+    pub fn open(&self, window: &Window, program: &[OsString]) -> Result<Pane, Failure> {
+        // Two at once would each find no session of the key, and make one.
+        let _one_at_a_time = self.opening.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let beside = self.list()?.into_iter().find(|pane| pane.key == window.key);
+        if let Some(beside) = beside {
+            let target = format!("{}:", beside.session);
+            let mut words = words(&["new-window", "-d", "-P", "-F", PANE, "-t", &target, "-n"]);
+            words.push(literal(&window.name));
+            words.extend(program.iter().map(|argument| quoted(argument)));
+            return self.opened(&words);
+        }
+        let pane = self.open_session(window, program)?;
+        self.tell("name a session", &words(&["set-option", "-t", &pane.session, "@sluice", &window.key]))?;
+        Ok(Pane { key: window.key.clone(), ..pane })
+    }
+
+    fn open_session(&self, window: &Window, program: &[OsString]) -> Result<Pane, Failure> {
+        for count in 1..=MOST_NAMES {
+            let name = if count == 1 { window.session.clone() } else { format!("{}~{count}", window.session) };
+            let mut words = words(&["start-server", ";", "set-option", "-g", "history-limit", HISTORY, ";"]);
+            words.extend(self::words(&["set-option", "-s", "escape-time", "10", ";"]));
+            words.extend(self::words(&["new-session", "-d", "-P", "-F", PANE, "-x", "200", "-y", "50", "-s"]));
+            words.push(literal(&name));
+            words.push("-n".into());
+            words.push(literal(&window.name));
+            words.extend(program.iter().map(|argument| quoted(argument)));
+            match self.opened(&words) {
+                Err(Failure::Said { said, .. }) if said.contains("duplicate session") => {}
+                result => return result,
+            }
+        }
+        let said = format!("{MOST_NAMES} sessions are called {} already", window.session);
+        Err(Failure::Said { doing: "open a session".to_owned(), said })
+    }
+
+    fn opened(&self, words: &[OsString]) -> Result<Pane, Failure> {
+        let said = self.tell("open a window", words)?;
+        let unread = || Failure::Said { doing: "say which window it opened".to_owned(), said: said.clone() };
+        said.lines().next().and_then(pane).ok_or_else(unread)
+    }
+
+    /// Every pane of the server; none if it does not run.
+    pub fn list(&self) -> Result<Vec<Pane>, Failure> {
+        match self.tell("list its windows", &words(&["list-panes", "-a", "-F", PANE])) {
+            Ok(said) => Ok(said.lines().filter_map(pane).collect()),
+            Err(Failure::Said { said, .. }) if is_absent(&said) => Ok(Vec::new()),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// The command by which a person looks at a window, to be run in place of this process.
+    pub fn attach_command(&self, pane: &str) -> Vec<OsString> {
+        let mut command = self.command_line();
+        command.extend(words(&["attach-session", "-t", pane]));
+        command
+    }
+
+    /// What a window shows, and with `history` also the lines above.
+    pub fn capture(&self, pane: &str, history: bool) -> Result<String, Failure> {
+        let mut command = words(&["capture-pane", "-p", "-J", "-t", pane]);
+        command.extend(words(if history { &["-S", "-"] } else { &[] }));
+        self.tell("show a window", &command)
+    }
+
+    /// Closes the window of a pane. One that is gone is closed.
+    pub fn kill_window(&self, pane: &str) -> Result<(), Failure> {
+        self.kill("close a window", &["kill-window", "-t", pane])
+    }
+
+    /// Closes a tmux session with all its windows. One that is gone is closed.
+    pub fn kill_session(&self, session: &str) -> Result<(), Failure> {
+        self.kill("close a session", &["kill-session", "-t", session])
+    }
+
+    /// Ends the server with everything in it.
+    pub fn kill_server(&self) -> Result<(), Failure> {
+        self.kill("end its server", &["kill-server"])
+    }
+
+    fn kill(&self, doing: &str, command: &[&str]) -> Result<(), Failure> {
+        match self.tell(doing, &words(command)) {
+            Ok(_) => Ok(()),
+            Err(Failure::Said { said, .. }) if is_absent(&said) => Ok(()),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    fn command_line(&self) -> Vec<OsString> {
+        let socket = self.socket.clone().into_os_string();
+        vec![self.program.clone(), "-u".into(), "-f".into(), "/dev/null".into(), "-S".into(), socket]
+    }
+
+    fn tell(&self, doing: &str, words: &[OsString]) -> Result<String, Failure> {
+        let line = self.command_line();
+        let mut command = Command::new(&self.program);
+        command.args(line.iter().skip(1)).args(words);
+        // A server keeps the environment of whoever started it, for everything that ever runs in it.
+        for (name, _) in std::env::vars_os().filter(|(name, _)| name.as_bytes().starts_with(b"SLUICE_")) {
+            command.env_remove(name);
+        }
+        command.env_remove("TMUX").env_remove("TMUX_PANE").stdin(Stdio::null());
+        let output = command.output().map_err(Failure::Start)?;
+        if output.status.success() {
+            return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+        }
+        let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        Err(Failure::Said { doing: doing.to_owned(), said })
+    }
+}
+
+/// Whether tmux says that what it should act on is not there.
+fn is_absent(said: &str) -> bool {
+    ["no server running", "error connecting", "can't find", "no sessions", "server exited", "lost server"]
+        .iter()
+        .any(|absent| said.contains(absent))
+}
+
+fn words(words: &[&str]) -> Vec<OsString> {
+    words.iter().map(Into::into).collect()
+}
+
+/// An argument that tmux takes as it is: a `;` at the end would begin another command.
+fn quoted(argument: &OsStr) -> OsString {
+    match argument.as_bytes().strip_suffix(b";") {
+        Some(rest) => OsString::from_iter([OsStr::from_bytes(rest), OsStr::new("\\;")]),
+        None => argument.to_owned(),
+    }
+}
+
+/// A name that tmux takes as it is: it expands `#{…}`, and would run `#(…)` in a shell.
+fn literal(name: &str) -> OsString {
+    quoted(OsStr::new(&name.replace('#', "##")))
+}
+
+fn pane(line: &str) -> Option<Pane> {
+    let mut fields = line.splitn(7, ' ');
+    let mut next = || fields.next().map(str::to_owned);
+    Some(Pane {
+        session: next()?,
+        window: next()?,
+        pane: next()?,
+        pid: next()?.parse().ok()?,
+        server: next()?.parse().ok()?,
+        key: next()?,
+        name: next()?,
+    })
+}

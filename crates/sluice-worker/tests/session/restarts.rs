@@ -1,0 +1,114 @@
+//! What a new engine makes of the sessions of the old one, whenever that was killed.
+
+use std::time::Duration;
+
+use sluice_worker::session::{Asker, Cause, End, How, SessionId, Standing};
+
+use crate::bench::{Bench, LONG, hear, kill};
+
+#[test]
+fn living_sessions_are_adopted_and_the_records_of_ended_ones_read() {
+    let mut bench = Bench::plain();
+    let ready = bench.fifo("ready");
+    bench.fifo("go");
+    let lives = bench.script("lives", "echo > ready; read x < go; exit 5");
+    let living = bench.start(&lives);
+    hear(&ready);
+    let ends = bench.script("ends", "exit 6");
+    bench.sessions().start(&ends).unwrap();
+    // The old engine is gone before the second session's end is seen by anybody.
+    bench.sessions = None;
+    bench.restart();
+    assert_eq!(bench.sessions().asker(living.agent.pid), Asker::Session(lives.id.clone()));
+    assert_eq!(bench.sessions().list().unwrap(), [ends.id.clone(), lives.id.clone()]);
+    assert_eq!(bench.sessions().adopt(&lives.id).unwrap(), Standing::Living(living));
+    let gone = bench.watch(&ends.id).recv_timeout(LONG).unwrap();
+    assert!(matches!(gone.how, How::Exited(exit) if exit.end == End::Code(6)));
+    let ended = bench.watch(&lives.id);
+    std::fs::write(bench.path("go"), "\n").unwrap();
+    let gone = ended.recv_timeout(LONG).unwrap();
+    assert!(matches!(gone.how, How::Exited(exit) if exit.end == End::Code(5) && exit.cause == Cause::Itself));
+    bench.sessions().forget(&lives.id).unwrap();
+    assert_eq!(bench.sessions().list().unwrap(), [ends.id]);
+}
+
+#[test]
+fn however_often_it_is_started_it_runs_once() {
+    let bench = Bench::plain();
+    let ready = bench.fifo("ready");
+    bench.fifo("go");
+    let spec = bench.script("once", "echo ran >> runs; echo > ready; read x < go");
+    let sessions = bench.sessions();
+    let all: Vec<_> = std::thread::scope(|scope| {
+        let starts: Vec<_> = (0..8).map(|_| scope.spawn(|| sessions.start(&spec).unwrap())).collect();
+        hear(&ready);
+        starts.into_iter().map(|start| start.join().unwrap()).collect()
+    });
+    assert!(all.iter().any(|started| started.fresh));
+    assert!(all.iter().all(|started| started.standing == all[0].standing), "{all:?}");
+    let again = sessions.start(&spec).unwrap();
+    assert!(!again.fresh);
+    let ended = bench.watch(&spec.id);
+    std::fs::write(bench.path("go"), "\n").unwrap();
+    let gone = ended.recv_timeout(LONG).unwrap();
+    let after = sessions.start(&spec).unwrap();
+    assert_eq!((after.fresh, after.standing), (false, Standing::Gone(gone)));
+    assert_eq!(std::fs::read_to_string(bench.path("runs")).unwrap(), "ran\n");
+}
+
+#[test]
+fn a_session_whose_engine_died_before_its_shim_came_is_given_up_or_started() {
+    let bench = Bench::plain();
+    // A folder and nothing in it, as after `mkdir` and a kill.
+    let spec = bench.script("begun", "echo ran > ran");
+    std::fs::create_dir(bench.folder_of(&spec)).unwrap();
+    let Standing::Gone(gone) = bench.sessions().adopt(&spec.id).unwrap() else { panic!() };
+    assert_eq!(gone.how, How::Lost { why: "it was never started".to_owned() });
+    // Once given up it stays so: a shim that is still on its way finds the claim taken.
+    assert_eq!(bench.sessions().start(&spec).unwrap().standing, Standing::Gone(gone));
+    assert!(!bench.path("ran").exists());
+    // Nobody gave up this one, and the effect is performed again.
+    let spec = bench.script("begun-too", "echo ran > ran");
+    std::fs::create_dir(bench.folder_of(&spec)).unwrap();
+    let gone = bench.run(&spec);
+    assert!(matches!(gone.how, How::Exited(exit) if exit.end == End::Code(0)));
+    assert!(bench.path("ran").exists());
+}
+
+#[test]
+fn one_that_is_ended_before_its_shim_comes_never_runs() {
+    let bench = Bench::plain();
+    let spec = bench.script("unwanted", "echo ran > ran");
+    std::fs::create_dir(bench.folder_of(&spec)).unwrap();
+    let gone = bench.sessions().end(&spec.id, Duration::ZERO, "cancelled").unwrap();
+    assert_eq!(gone.asked.unwrap().why, "cancelled");
+    bench.sessions().start(&spec).unwrap();
+    // The wish alone keeps a shim from starting it, also when nobody took the claim.
+    let spec = bench.script("unwanted-too", "echo ran > ran");
+    std::fs::create_dir(bench.folder_of(&spec)).unwrap();
+    let asked = r#"{"at_ms": 1, "grace_ms": 1, "why": "cancelled"}"#;
+    std::fs::write(bench.folder_of(&spec).join("ended.json"), asked).unwrap();
+    let gone = bench.run(&spec);
+    let How::Exited(exit) = gone.how else { panic!("{gone:?}") };
+    assert_eq!(exit.end, End::NotStarted("it was ended before it started".to_owned()));
+    assert!(!bench.path("ran").exists());
+}
+
+#[test]
+fn a_shim_that_was_killed_while_nobody_watched_is_settled_by_the_next_engine() {
+    let mut bench = Bench::plain();
+    let ready = bench.fifo("ready");
+    bench.fifo("never");
+    let spec = bench.script("orphan", "trap '' TERM HUP; echo > ready; while :; do read x < never; done");
+    let living = bench.start(&spec);
+    hear(&ready);
+    bench.sessions = None;
+    kill(&living.shim);
+    bench.restart();
+    let Standing::Gone(gone) = bench.sessions().adopt(&spec.id).unwrap() else { panic!() };
+    assert_eq!(gone.how, How::Lost { why: format!("its shim (process {}) died", living.shim.pid) });
+    assert!(!living.agent.lives());
+    assert_eq!(bench.sessions().end(&spec.id, Duration::ZERO, "again").unwrap().how, gone.how);
+    let unknown = SessionId::new("orphan-2").unwrap();
+    assert!(bench.sessions().end(&unknown, Duration::ZERO, "never was").is_err());
+}
