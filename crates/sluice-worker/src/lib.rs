@@ -4,3 +4,4 @@
 //! under the same name, and says how it went. No value ever becomes part of a shell script.
 
 pub mod harness;
+pub mod taskfile;
