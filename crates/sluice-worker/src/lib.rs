@@ -5,10 +5,12 @@
 
 pub mod forge;
 pub mod git;
+pub mod harness;
 pub mod leak;
 pub mod merge;
-pub mod workspace;
 pub mod process;
 pub mod session;
 pub mod shim;
+pub mod taskfile;
 pub mod tmux;
+pub mod workspace;

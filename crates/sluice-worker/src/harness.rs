@@ -1,0 +1,207 @@
+//! How agent programs are driven: what is started, how the prompt goes in, how the stream is read, what ended well.
+//!
+//! A harness is data. The ones we know stand in `harness/table.toml`; people add their own in `config.toml`. Nothing
+//! here starts a process: an [`Invocation`] says what to start, a [`stream::Reader`] reads what comes back.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use thiserror::Error;
+
+mod invocation;
+mod own;
+pub mod result;
+pub mod stream;
+mod table;
+mod version;
+
+pub use invocation::{Invocation, Link, PromptFile, Request};
+pub use version::read_version;
+
+use stream::Output;
+
+/// In a terminal that a person can attach to, or without one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// In a session with a terminal.
+    Interactive,
+    /// Without a terminal; the stream is read.
+    Headless,
+}
+
+/// What the agent may do without asking.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Permissions {
+    /// Everything its user may.
+    Full,
+    /// A reviewer writes its artifact, an arbiter nothing.
+    Reduced,
+}
+
+/// How one agent program is driven.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Harness {
+    /// What tasks and steps call it.
+    pub name: String,
+    /// How the stream of a headless run is read.
+    pub output: Output,
+    /// Where skills live, below the person's home.
+    pub skills_folder: Option<String>,
+    /// What `doctor` says about it.
+    pub remark: Option<String>,
+    /// When it is taken for stuck.
+    pub watchdogs: Watchdogs,
+    commands: Commands,
+    environment: Environment,
+    version: Vec<String>,
+    own_folder: Option<OwnFolder>,
+}
+
+/// The four commands; those that are missing are not there.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Commands {
+    interactive: Option<Vec<String>>,
+    headless: Option<Vec<String>>,
+    reduced_interactive: Option<Vec<String>>,
+    reduced_headless: Option<Vec<String>>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Environment {
+    set: BTreeMap<String, String>,
+    reduced_set: BTreeMap<String, String>,
+    unset: Vec<String>,
+}
+
+/// A configuration folder of the attempt's own, which shares some files with the usual one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct OwnFolder {
+    variable: String,
+    usual: String,
+    shared: Vec<String>,
+}
+
+/// How long a headless agent may be quiet before it is taken for stuck.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Watchdogs {
+    /// Until its first sign of life.
+    pub start_up: Duration,
+    /// Between two of them. Generous: a test run of the project's is silent too.
+    pub silence: Duration,
+    /// From its final message to the end of its process. Some never end.
+    pub after_result: Duration,
+}
+
+impl Watchdogs {
+    /// For programs that report as they go.
+    pub const STREAMING: Watchdogs = Watchdogs {
+        start_up: Duration::from_secs(120),
+        silence: Duration::from_secs(45 * 60),
+        after_result: Duration::from_secs(10),
+    };
+    /// For programs that may say nothing until they are done, and have no message that is the final one.
+    pub const SILENT: Watchdogs = Watchdogs { start_up: Watchdogs::STREAMING.silence, ..Watchdogs::STREAMING };
+}
+
+/// Why a harness cannot be used.
+#[derive(Debug, Error, PartialEq, Eq)]
+pub enum HarnessError {
+    /// No such harness.
+    #[error("no harness is called `{name}`; there are: {known}. Add your own as [harnesses.{name}] in config.toml")]
+    Unknown {
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        known: String,
+    },
+    /// It has no command for this.
+    #[error("the harness `{name}` has no `{key}` command; give it one under [harnesses.{name}] in config.toml")]
+    NoCommand {
+        /// Which harness.
+        name: String,
+        /// The missing key.
+        key: &'static str,
+    },
+    /// `config.toml` says something about it that cannot be used.
+    #[error("config.toml: [harnesses.{name}]: {problem}")]
+    Config {
+        /// Which harness.
+        name: String,
+        /// What is wrong, and the way out.
+        problem: String,
+    },
+    /// `config.toml` has no table there.
+    #[error("config.toml: `harnesses` must be a table: write [harnesses.NAME]")]
+    NoTable,
+}
+
+/// All harnesses that can be used: the built-in ones and the person's own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Harnesses {
+    by_name: BTreeMap<String, Harness>,
+}
+
+impl Harnesses {
+    /// Those that come with Sluice.
+    pub fn builtin() -> Harnesses {
+        Harnesses { by_name: table::harnesses() }
+    }
+
+    /// Those, and what `config.toml` says. A harness of a known name changes only what it names.
+    ///
+    /// All problems are reported, not the first.
+    pub fn with_config(config: &toml::Table) -> Result<Harnesses, Vec<HarnessError>> {
+        let mut all = Harnesses::builtin();
+        own::add(&mut all.by_name, config)?;
+        Ok(all)
+    }
+
+    /// The one called `name`.
+    pub fn get(&self, name: &str) -> Result<&Harness, HarnessError> {
+        self.by_name.get(name).ok_or_else(|| HarnessError::Unknown {
+            name: name.to_owned(),
+            known: self.by_name.keys().map(String::as_str).collect::<Vec<_>>().join(", "),
+        })
+    }
+
+    /// All of them, by name.
+    pub fn iter(&self) -> impl Iterator<Item = &Harness> {
+        self.by_name.values()
+    }
+}
+
+impl Harness {
+    /// The program that must be there, as a name to be found on PATH or as a path; `{sluice}` is our own.
+    pub fn program(&self) -> Option<&str> {
+        [&self.commands.headless, &self.commands.interactive]
+            .into_iter()
+            .flatten()
+            .find_map(|words| words.first())
+            .map(String::as_str)
+    }
+
+    /// What to run to learn the version; read the answer with [`read_version`].
+    pub fn version_command(&self, sluice: &str) -> Option<Vec<String>> {
+        let words = self.version.iter().map(|word| word.replace("{sluice}", sluice)).collect::<Vec<_>>();
+        (!words.is_empty()).then_some(words)
+    }
+
+    /// What a person should know about it before relying on it: `doctor` shows this.
+    pub fn warnings(&self) -> Vec<String> {
+        [Mode::Interactive, Mode::Headless].into_iter().filter_map(|mode| self.missing_reduction(mode)).collect()
+    }
+
+    fn missing_reduction(&self, mode: Mode) -> Option<String> {
+        let name = &self.name;
+        let (normal, reduced, who) = match mode {
+            Mode::Interactive => (&self.commands.interactive, &self.commands.reduced_interactive, "a reviewer"),
+            Mode::Headless => (&self.commands.headless, &self.commands.reduced_headless, "an arbiter"),
+        };
+        (normal.is_some() && reduced.is_none()).then(|| {
+            format!(
+                "the harness `{name}` has no way to reduce the permissions of {who}: it runs with full permissions. \
+                 Choose another harness for it, or give [harnesses.{name}] a `reduced` command in config.toml"
+            )
+        })
+    }
+}

@@ -1,0 +1,112 @@
+//! Harnesses of the person's own, from `[harnesses.NAME]` in `config.toml`. Unknown keys are errors that name the key.
+
+use std::collections::BTreeMap;
+
+use toml::{Table, Value};
+
+use super::stream::Output;
+use super::table::watchdogs;
+use super::{Commands, Environment, Harness, HarnessError};
+
+const KEYS: [&str; 4] = ["interactive", "headless", "reduced", "output"];
+
+pub(super) fn add(all: &mut BTreeMap<String, Harness>, config: &Table) -> Result<(), Vec<HarnessError>> {
+    let Some(harnesses) = config.get("harnesses") else { return Ok(()) };
+    let Value::Table(harnesses) = harnesses else { return Err(vec![HarnessError::NoTable]) };
+    let mut problems = Vec::new();
+    for (name, value) in harnesses {
+        let found = match value {
+            Value::Table(table) => read(all.get(name), name, table),
+            Value::String(_)
+            | Value::Integer(_)
+            | Value::Float(_)
+            | Value::Boolean(_)
+            | Value::Datetime(_)
+            | Value::Array(_) => Err(vec!["must be a table with the key `interactive` or `headless`".to_owned()]),
+        };
+        match found {
+            Ok(harness) => drop(all.insert(name.clone(), harness)),
+            Err(found) => {
+                problems.extend(found.into_iter().map(|problem| HarnessError::Config { name: name.clone(), problem }));
+            }
+        }
+    }
+    if problems.is_empty() { Ok(()) } else { Err(problems) }
+}
+
+fn read(known: Option<&Harness>, name: &str, table: &Table) -> Result<Harness, Vec<String>> {
+    let mut problems = Vec::new();
+    for key in table.keys().filter(|key| !KEYS.contains(&key.as_str())) {
+        problems.push(format!("unknown key `{key}`; a harness has the keys {}", KEYS.join(", ")));
+    }
+    let mut command = |key: &str| match table.get(key).map(|value| words(key, value)).transpose() {
+        Ok(words) => words,
+        Err(problem) => {
+            problems.push(problem);
+            None
+        }
+    };
+    let (interactive, headless, reduced) = (command("interactive"), command("headless"), command("reduced"));
+    let output = match table.get("output") {
+        None => known.map_or(Output::Text, |known| known.output),
+        Some(value) => value.as_str().and_then(Output::read).unwrap_or_else(|| {
+            let words = Output::ALL.iter().map(|output| output.word()).collect::<Vec<_>>().join(", ");
+            let found = value.as_str().map_or("something else", |word| word);
+            problems.push(format!("`output` must be one of {words}, not {found}"));
+            Output::Text
+        }),
+    };
+    if known.is_none() && !table.contains_key("interactive") && !table.contains_key("headless") {
+        problems.push("neither `interactive` nor `headless` says what to start".to_owned());
+    }
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    Ok(overlay(known, name, interactive, headless, reduced, output))
+}
+
+fn overlay(
+    known: Option<&Harness>,
+    name: &str,
+    interactive: Option<Vec<String>>,
+    headless: Option<Vec<String>>,
+    reduced: Option<Vec<String>>,
+    output: Output,
+) -> Harness {
+    let before = known.map(|known| known.commands.clone()).unwrap_or_default();
+    // A person who replaces a command replaces its permissions too: the old reduced one may be another program's.
+    let replaced = |own: &Option<Vec<String>>, before: Option<Vec<String>>| own.is_none().then_some(before).flatten();
+    let commands = Commands {
+        reduced_interactive: reduced.clone().or(replaced(&interactive, before.reduced_interactive)),
+        reduced_headless: reduced.or(replaced(&headless, before.reduced_headless)),
+        interactive: interactive.or(before.interactive),
+        headless: headless.or(before.headless),
+    };
+    let program = commands.headless.iter().chain(&commands.interactive).find_map(|words| words.first()).cloned();
+    Harness {
+        name: name.to_owned(),
+        output,
+        skills_folder: known.and_then(|known| known.skills_folder.clone()),
+        remark: known.and_then(|known| known.remark.clone()),
+        watchdogs: watchdogs(output),
+        environment: known.map_or_else(Environment::default, |known| known.environment.clone()),
+        version: program.map_or_else(Vec::new, |program| vec![program, "--version".to_owned()]),
+        own_folder: known.and_then(|known| known.own_folder.clone()),
+        commands,
+    }
+}
+
+fn words(key: &str, value: &Value) -> Result<Vec<String>, String> {
+    let wanted = || format!("`{key}` must be a list of words, such as [\"my-agent\", \"{{prompt}}\"]");
+    let list = value.as_array().ok_or_else(wanted)?;
+    let words: Option<Vec<String>> = list.iter().map(|word| word.as_str().map(str::to_owned)).collect();
+    let words = words.ok_or_else(wanted)?;
+    match words.first() {
+        None => Err(format!("`{key}` is empty; its first word is the program to start")),
+        Some(program) if program.is_empty() || program.contains("{prompt") => {
+            Err(format!("`{key}` must begin with the program to start"))
+        }
+        Some(_) if words.iter().any(|word| word.contains('\0')) => Err(format!("`{key}` contains a NUL byte")),
+        Some(_) => Ok(words),
+    }
+}

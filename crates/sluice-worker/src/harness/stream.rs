@@ -1,0 +1,272 @@
+//! From what an agent program prints to what happened: progress on the way, and how it ended.
+//!
+//! Success is never the exit status or one word of the stream alone. Usage is rather reported too low than twice, and
+//! what is unknown stays unknown. Whatever a program prints, only so much of it is kept.
+
+use serde_json::Value;
+
+mod agy;
+mod claude;
+mod codex;
+mod copilot;
+mod gemini;
+mod goose;
+mod opencode;
+mod pi;
+mod state;
+
+use super::result;
+use state::State;
+
+/// Bytes of one line; a longer one is passed over.
+pub const LONGEST_LINE: usize = 8 << 20;
+/// Bytes of text that are kept of one message; of more, the end.
+pub const LONGEST_TEXT: usize = 1 << 20;
+/// Bytes of what a program complains that are kept for the message about its end.
+const LONGEST_COMPLAINT: usize = 2 << 10;
+
+macro_rules! outputs {
+    ($($name:ident = $word:literal,)+) => {
+        /// How the stream of a program is read, by the words of `config.toml`.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Output {
+            $(#[doc = $word] $name,)+
+        }
+
+        impl Output {
+            /// Every one.
+            pub const ALL: &[Output] = &[$(Output::$name,)+];
+
+            /// The word for it.
+            pub fn word(self) -> &'static str {
+                match self { $(Output::$name => $word,)+ }
+            }
+        }
+    };
+}
+
+outputs! {
+    Text = "text",
+    Claude = "claude",
+    Codex = "codex",
+    Gemini = "gemini",
+    Opencode = "opencode",
+    Goose = "goose",
+    Cursor = "cursor",
+    Amp = "amp",
+    Pi = "pi",
+    Copilot = "copilot",
+    Qwen = "qwen",
+    Agy = "agy",
+}
+
+impl Output {
+    /// The one that is called `word`.
+    pub fn read(word: &str) -> Option<Output> {
+        Output::ALL.iter().copied().find(|output| output.word() == word)
+    }
+}
+
+/// A sign of life.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// It says something.
+    Text(String),
+    /// It uses a tool.
+    Tool(String),
+    /// What it has used up so far.
+    Usage(Usage),
+}
+
+/// What an attempt used up, as far as it is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Tokens read, from the cache or not.
+    pub input: Option<u64>,
+    /// Those of them that came from the cache.
+    pub cached: Option<u64>,
+    /// Tokens written.
+    pub output: Option<u64>,
+    /// All tokens.
+    pub total: Option<u64>,
+    /// Millionths of a US dollar.
+    pub cost: Option<u64>,
+}
+
+/// The provider says: not now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RateLimit {
+    /// When it will be over, in seconds of the Unix clock, if that was said.
+    pub resets_at: Option<u64>,
+}
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// By itself.
+    Code(i32),
+    /// By a signal, ours or another's.
+    Signal(i32),
+}
+
+/// How an attempt ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// Its last message.
+    pub text: String,
+    /// What the program calls the conversation, to resume it.
+    pub session: Option<String>,
+    /// What it used up.
+    pub usage: Usage,
+    /// Why it did not end well; `None` if it did.
+    pub error: Option<String>,
+    /// The limit that it ran into.
+    pub rate_limit: Option<RateLimit>,
+}
+
+impl Ended {
+    /// Whether it ended well.
+    pub fn ok(&self) -> bool {
+        self.error.is_none()
+    }
+}
+
+/// Reads the stream of one attempt.
+#[derive(Debug)]
+pub struct Reader {
+    output: Output,
+    resumed: bool,
+    line: Vec<u8>,
+    overlong: bool,
+    state: State,
+}
+
+impl Reader {
+    /// For a fresh conversation.
+    pub fn new(output: Output) -> Reader {
+        Reader { output, resumed: false, line: Vec::new(), overlong: false, state: State::default() }
+    }
+
+    /// For a conversation that goes on: totals may count what an earlier attempt has counted, and are left out.
+    pub fn resumed(output: Output) -> Reader {
+        Reader { resumed: true, ..Reader::new(output) }
+    }
+
+    /// Takes what was printed, in pieces of any size.
+    pub fn feed(&mut self, bytes: &[u8]) -> Vec<Progress> {
+        if self.output == Output::Text {
+            let text = String::from_utf8_lossy(bytes).into_owned();
+            self.state.text.push(bytes);
+            return vec![Progress::Text(text)];
+        }
+        let mut rest = bytes;
+        while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+            self.keep(&rest[..end]);
+            self.end_line();
+            rest = &rest[end + 1..];
+        }
+        self.keep(rest);
+        self.state.take_progress()
+    }
+
+    /// Whether the final message has come: from here on [`super::Watchdogs::after_result`] counts.
+    pub fn is_final(&self) -> bool {
+        self.state.ending.is_some()
+    }
+
+    /// How it ended, given how its process did and the end of what it complained about on stderr.
+    pub fn finish(mut self, exit: Exit, stderr: &[u8]) -> Ended {
+        self.end_line();
+        let text = self.state.last_message();
+        let said = result::result(&text);
+        let error = self.error(exit, &text, stderr).or_else(|| {
+            (said.success == Some(false)).then(|| format!("the agent says that it did not succeed: {}", said.summary))
+        });
+        let rate_limit = error.as_deref().and_then(|error| self.state.rate_limit.or(limit_in_words(error)));
+        let usage = if self.resumed { self.state.usage_without_totals() } else { self.state.usage() };
+        Ended { text, session: self.state.session, usage, error, rate_limit }
+    }
+
+    fn keep(&mut self, bytes: &[u8]) {
+        if self.overlong || self.line.len() + bytes.len() > LONGEST_LINE {
+            self.overlong = true;
+            self.line.clear();
+        } else {
+            self.line.extend_from_slice(bytes);
+        }
+    }
+
+    fn end_line(&mut self) {
+        let line = std::mem::take(&mut self.line);
+        if std::mem::take(&mut self.overlong) || line.iter().all(u8::is_ascii_whitespace) {
+            return;
+        }
+        match serde_json::from_slice::<Value>(&line) {
+            Ok(event @ Value::Object(_)) => self.event(&event),
+            Ok(_) | Err(_) => self.state.noise(&String::from_utf8_lossy(&line)),
+        }
+    }
+
+    fn event(&mut self, event: &Value) {
+        let state = &mut self.state;
+        match self.output {
+            Output::Text => {}
+            Output::Claude => claude::event(event, state, claude::Money::Dollars),
+            Output::Amp | Output::Qwen => claude::event(event, state, claude::Money::Unknown),
+            Output::Cursor => claude::cursor_event(event, state),
+            Output::Codex => codex::event(event, state),
+            Output::Gemini => gemini::event(event, state),
+            Output::Opencode => opencode::event(event, state),
+            Output::Goose => goose::event(event, state),
+            Output::Pi => pi::event(event, state),
+            Output::Copilot => copilot::event(event, state),
+            Output::Agy => agy::event(event, state),
+        }
+    }
+
+    fn error(&self, exit: Exit, text: &str, stderr: &[u8]) -> Option<String> {
+        let how = exit_words(self.output, exit);
+        let complaint = || {
+            let stderr = String::from_utf8_lossy(&stderr[stderr.len().saturating_sub(LONGEST_COMPLAINT)..]);
+            let (trouble, noise) = (self.state.trouble.as_deref(), self.state.noise.as_deref());
+            let said = [trouble.unwrap_or_default(), stderr.trim(), noise.unwrap_or_default()];
+            let said = said.into_iter().find(|words| !words.is_empty());
+            said.map_or_else(String::new, |words| format!(": {words}"))
+        };
+        if self.output == Output::Text {
+            return (exit != Exit::Code(0)).then(|| format!("it {how}{}", complaint()));
+        }
+        match (&self.state.ending, exit) {
+            (None, _) => Some(format!("it {how} without a final message{}", complaint())),
+            (Some(Err(error)), _) => Some(error.clone()),
+            (Some(Ok(())), Exit::Code(code)) if code != 0 => {
+                Some(format!("it {how} after its final message{}", complaint()))
+            }
+            (Some(Ok(())), _) if text.trim().is_empty() && !self.state.used_tools => {
+                Some(format!("it ended without having said or done anything{}", complaint()))
+            }
+            (Some(Ok(())), _) => None,
+        }
+    }
+}
+
+fn exit_words(output: Output, exit: Exit) -> String {
+    let meaning = match (output, exit) {
+        (Output::Gemini | Output::Qwen, Exit::Code(41)) => " (it is not logged in)",
+        (Output::Gemini | Output::Qwen, Exit::Code(42)) => " (it did not accept its input)",
+        (Output::Gemini | Output::Qwen, Exit::Code(53)) => " (it ran out of turns)",
+        (Output::Gemini | Output::Qwen, Exit::Code(55)) => " (it does not trust the folder)",
+        (_, Exit::Code(_) | Exit::Signal(_)) => "",
+    };
+    match exit {
+        Exit::Code(code) => format!("ended with exit status {code}{meaning}"),
+        Exit::Signal(signal) => format!("was ended by signal {signal}"),
+    }
+}
+
+/// A limit that is told in words only.
+fn limit_in_words(error: &str) -> Option<RateLimit> {
+    let error = error.to_ascii_lowercase();
+    let signs = ["rate limit", "rate_limit", "ratelimit", "usage limit", "usage_limit", "quota", "too many requests"];
+    signs.iter().any(|sign| error.contains(sign)).then_some(RateLimit { resets_at: None })
+}

@@ -1,0 +1,37 @@
+//! agy: `{event, …}` lines. It repeats the prompt as a step, and with an unknown model it ends well having done nothing.
+
+use serde_json::Value;
+
+use super::Usage;
+use super::state::{State, count, error_words, sum, text};
+
+pub(super) fn event(event: &Value, state: &mut State) {
+    let kind = text(event, "/event").or_else(|| text(event, "/type"));
+    let body = kind.and_then(|kind| event.get(kind)).unwrap_or(event);
+    if let Some(id) = text(event, "/conversation_id").or_else(|| text(body, "/conversation_id")) {
+        state.session = Some(id.to_owned());
+    }
+    match kind {
+        Some("step_update") => match text(body, "/step_type") {
+            Some("agent_response") => state.say(text(body, "/text_delta").unwrap_or_default()),
+            Some("user_input" | "system_message" | "checkpoint") | None => {}
+            Some(tool) if text(body, "/state") == Some("DONE") => state.tool(tool),
+            Some(_) => {}
+        },
+        Some("error") => state.complain(&error_words(body).unwrap_or_else(|| "an error".to_owned())),
+        Some("result") => {
+            state.answer(text(body, "/response").unwrap_or_default());
+            let (input, output) = (count(body, "/usage/input_tokens"), count(body, "/usage/output_tokens"));
+            let total = count(body, "/usage/total_tokens").or(sum([input, output]));
+            state.used_in_all(Usage { input, cached: None, output, total, cost: None });
+            state.end(match text(body, "/status") {
+                Some("SUCCESS" | "OK") => Ok(()),
+                status => {
+                    let words = error_words(body).or_else(|| state.trouble.clone());
+                    Err(words.unwrap_or_else(|| format!("it ended with the status {}", status.unwrap_or("unknown"))))
+                }
+            });
+        }
+        Some(_) | None => {}
+    }
+}

@@ -1,0 +1,46 @@
+//! copilot: lines of `{type, data}`; the last is `result` with the exit status that will follow.
+//!
+//! The `cost` it names is in premium requests, not in money.
+
+use serde_json::Value;
+
+use super::Usage;
+use super::state::{State, count, error_words, sum, text};
+
+pub(super) fn event(event: &Value, state: &mut State) {
+    match text(event, "/type") {
+        Some("session.start") => state.session = text(event, "/data/sessionId").map(str::to_owned),
+        Some("assistant.message") => state.message(text(event, "/data/content").unwrap_or_default()),
+        Some("tool.execution_start") => state.tool(text(event, "/data/toolName").unwrap_or("tool")),
+        Some("assistant.usage") => {
+            let (input, output) = (count(event, "/data/inputTokens"), count(event, "/data/outputTokens"));
+            // Cumulative in a conversation that goes on; inside one process every line is one call. Since the lines
+            // do not say which they are, a resumed attempt leaves them out.
+            let cached = count(event, "/data/cacheReadTokens");
+            let sofar = state.usage();
+            let add = |known: Option<u64>, more: Option<u64>| sum([known, more]);
+            state.used_in_all(Usage {
+                input: add(sofar.input, input),
+                cached: add(sofar.cached, cached),
+                output: add(sofar.output, output),
+                total: add(sofar.total, sum([input, output])),
+                cost: None,
+            });
+        }
+        Some("session.error") => state.complain(&error_words(event).unwrap_or_else(|| "an error".to_owned())),
+        Some("result") => {
+            if let Some(session) = text(event, "/sessionId").or_else(|| text(event, "/data/sessionId")) {
+                state.session = Some(session.to_owned());
+            }
+            let status = event.pointer("/exitCode").or_else(|| event.pointer("/data/exitCode")).and_then(Value::as_i64);
+            state.end(match status {
+                Some(0) => Ok(()),
+                status => Err(state.trouble.clone().unwrap_or_else(|| match status {
+                    Some(status) => format!("it reports the exit status {status}"),
+                    None => "it does not say how it ended".to_owned(),
+                })),
+            });
+        }
+        Some(_) | None => {}
+    }
+}

@@ -1,0 +1,224 @@
+//! TASK.md: the engine's record on top, the agents' words below.
+//!
+//! The frontmatter is the engine's and the body is everybody else's. Agents rewrite the whole file with the frontmatter
+//! they once read; that is the normal case, and [`heal`] takes their body and writes the frontmatter as it must be.
+//! What stands there never moves a task. Bytes that we did not write are kept as they are: line ends, unknown keys,
+//! comments, text that is no text.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+
+mod disk;
+mod scalar;
+mod section;
+mod split;
+
+pub use disk::{FileError, LARGEST_FILE, read, write};
+pub use scalar::Scalar;
+pub use section::append_section;
+
+use split::Entry;
+
+/// The keys that the engine writes, in the order in which it writes them.
+pub const ENGINE_KEYS: [&str; 15] = [
+    "id",
+    "project",
+    "branch",
+    "workflow",
+    "harness",
+    "review_harness",
+    "status",
+    "review_round",
+    "crash_count",
+    "summary",
+    "workspace",
+    "tmux_session",
+    "pr_url",
+    "created_at",
+    "updated_at",
+];
+
+/// What the frontmatter says, by key.
+pub type Values = BTreeMap<String, Scalar>;
+
+/// What the engine knows about the frontmatter.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Truth {
+    /// What must stand there now. Every key in it is the engine's, [`ENGINE_KEYS`] are in any case.
+    pub values: Values,
+    /// What the engine wrote there before: a stale value is no forgery.
+    pub written: BTreeMap<String, BTreeSet<Scalar>>,
+}
+
+/// What was made of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Healed {
+    /// What agents and people wrote.
+    pub body: Vec<u8>,
+    /// The whole file as it must be.
+    pub bytes: Vec<u8>,
+    /// Whether that is another than it was.
+    pub changed: bool,
+    /// Values that the engine never wrote.
+    pub forged: Vec<Forgery>,
+}
+
+/// A value of the engine's that somebody else has written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Forgery {
+    /// Which key.
+    pub key: String,
+    /// What stood there.
+    pub found: String,
+    /// What is true.
+    pub truth: String,
+}
+
+/// Bytes of a forged value that are worth recording.
+const LONGEST_FORGERY: usize = 1024;
+
+/// A TASK.md as it stands there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskFile {
+    /// A byte order mark, or blank lines that somebody put on top.
+    before: Vec<u8>,
+    opening: Vec<u8>,
+    entries: Vec<Entry>,
+    closing: Vec<u8>,
+    body: Vec<u8>,
+}
+
+impl TaskFile {
+    /// Takes a file apart. Any bytes are a TASK.md: what is no frontmatter is body.
+    pub fn parse(bytes: &[u8]) -> TaskFile {
+        let parts = split::split(bytes);
+        TaskFile {
+            before: parts.before.to_vec(),
+            opening: parts.opening.to_vec(),
+            entries: split::entries(parts.inside),
+            closing: parts.closing.to_vec(),
+            body: parts.body.to_vec(),
+        }
+    }
+
+    /// The file, byte for byte as it was.
+    pub fn bytes(&self) -> Vec<u8> {
+        let entries = self.entries.iter().flat_map(|entry| entry.raw.iter());
+        let front = self.before.iter().chain(&self.opening).chain(entries).chain(&self.closing);
+        front.chain(&self.body).copied().collect()
+    }
+
+    /// What agents and people wrote.
+    pub fn body(&self) -> &[u8] {
+        &self.body
+    }
+
+    /// The same for gates to read; bytes that are no text are shown as �.
+    pub fn body_text(&self) -> Cow<'_, str> {
+        String::from_utf8_lossy(&self.body)
+    }
+
+    /// What the frontmatter says under `key`: `None` when it says nothing, or something that is no plain value.
+    ///
+    /// Old files lack keys (`workflow`, `crash_count`); that is no error here.
+    pub fn value(&self, key: &str) -> Option<String> {
+        let entry = self.entries.iter().rev().find(|entry| entry.key.as_deref() == Some(key))?;
+        scalar::read(&entry.value()).filter(|value| !value.is_empty())
+    }
+
+    /// The same as a number.
+    pub fn number(&self, key: &str) -> Option<i64> {
+        self.value(key)?.parse().ok()
+    }
+
+    fn newline(&self) -> &'static str {
+        let sample = if self.opening.is_empty() { &self.body } else { &self.opening };
+        section::newline(sample)
+    }
+}
+
+/// A whole new file.
+pub fn render(values: &Values, body: &[u8]) -> Vec<u8> {
+    let mut text = String::from("---\n");
+    for key in in_order(values) {
+        text.push_str(&scalar::line(key, &values[key], "\n"));
+    }
+    text.push_str("---\n");
+    [text.as_bytes(), body].concat()
+}
+
+/// Takes the body of what is on disk and writes the frontmatter as it must be, in the place where it was.
+pub fn heal(on_disk: &[u8], truth: &Truth) -> Healed {
+    let file = TaskFile::parse(on_disk);
+    let newline = file.newline();
+    let is_engines = |key: &str| ENGINE_KEYS.contains(&key) || truth.values.contains_key(key);
+    let mut forged = Vec::new();
+    let mut lines: Vec<(Option<String>, Vec<u8>)> = Vec::new();
+    for entry in &file.entries {
+        match entry.key.as_deref().filter(|key| is_engines(key)) {
+            None => lines.push((None, with_end(&entry.raw, newline))),
+            Some(key) => {
+                forged.extend(forgery(key, entry, truth));
+                let is_first = !lines.iter().any(|(before, _)| before.as_deref() == Some(key));
+                if let Some(value) = truth.values.get(key).filter(|_| is_first) {
+                    lines.push((Some(key.to_owned()), scalar::line(key, value, newline).into_bytes()));
+                }
+            }
+        }
+    }
+    add_missing(&mut lines, truth, newline);
+    let mut bytes = if file.before.starts_with(split::BOM) { split::BOM.to_vec() } else { Vec::new() };
+    let fence = format!("---{newline}");
+    bytes.extend_from_slice(fence.as_bytes());
+    bytes.extend(lines.into_iter().flat_map(|(_, line)| line));
+    bytes.extend_from_slice(fence.as_bytes());
+    bytes.extend_from_slice(&file.body);
+    Healed { changed: bytes != on_disk, bytes, forged, body: file.body }
+}
+
+/// Puts each key that is not there behind the one that comes before it in the engine's order.
+fn add_missing(lines: &mut Vec<(Option<String>, Vec<u8>)>, truth: &Truth, newline: &str) {
+    let mut place = 0;
+    for key in in_order(&truth.values) {
+        match lines.iter().position(|(other, _)| other.as_deref() == Some(key)) {
+            Some(index) => place = index + 1,
+            None => {
+                let line = scalar::line(key, &truth.values[key], newline).into_bytes();
+                lines.insert(place, (Some(key.to_owned()), line));
+                place += 1;
+            }
+        }
+    }
+}
+
+fn forgery(key: &str, entry: &Entry, truth: &Truth) -> Option<Forgery> {
+    let null = Scalar::Null;
+    let now = truth.values.get(key).unwrap_or(&null);
+    let raw = entry.value();
+    let found = scalar::read(&raw);
+    // A program that reads and writes YAML may fold a text anew: only its words count.
+    let says = |value: &Scalar| {
+        found.as_deref().is_some_and(|found| found.split_whitespace().eq(value.text().split_whitespace()))
+    };
+    if says(now) || truth.written.get(key).is_some_and(|before| before.iter().any(says)) {
+        return None;
+    }
+    let shown: String = found.unwrap_or(raw).chars().take(LONGEST_FORGERY).collect();
+    let value = now.text();
+    Some(Forgery { key: key.to_owned(), found: shown, truth: value.chars().take(LONGEST_FORGERY).collect() })
+}
+
+/// The engine's own order first, then whatever fields a lifecycle has made.
+fn in_order(values: &Values) -> Vec<&str> {
+    let known = ENGINE_KEYS.into_iter().filter(|key| values.contains_key(*key));
+    let others = values.keys().map(String::as_str).filter(|key| !ENGINE_KEYS.contains(key));
+    known.chain(others).collect()
+}
+
+fn with_end(raw: &[u8], newline: &str) -> Vec<u8> {
+    let mut line = raw.to_vec();
+    if !line.ends_with(b"\n") {
+        line.extend_from_slice(newline.as_bytes());
+    }
+    line
+}

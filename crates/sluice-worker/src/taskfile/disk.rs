@@ -1,0 +1,142 @@
+//! TASK.md on disk: read without following links or waiting for anybody, written whole or not at all.
+
+use std::fs::{File, OpenOptions};
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+use thiserror::Error;
+
+/// Bytes of a TASK.md that are read.
+pub const LARGEST_FILE: u64 = 8 << 20;
+/// How often a file is read again because it changed meanwhile.
+const MOST_READS: usize = 3;
+
+/// Why a TASK.md could not be read or written.
+#[derive(Debug, Error)]
+pub enum FileError {
+    /// It is not there.
+    #[error("{} is not there. The engine writes it anew with the task's next move, from the last body it read", path.display())]
+    Missing {
+        /// Where it should be.
+        path: PathBuf,
+    },
+    /// It is a link.
+    #[error("{} is a symbolic link, and TASK.md must be a file of its own. Put a copy in its place", path.display())]
+    Link {
+        /// Where.
+        path: PathBuf,
+    },
+    /// It is a folder, or something else that is no file.
+    #[error("{} is {what}, not a file. Move it away", path.display())]
+    NotAFile {
+        /// Where.
+        path: PathBuf,
+        /// What it is.
+        what: &'static str,
+    },
+    /// It is too large.
+    #[error("{} is larger than {} MiB. Shorten it: move what is long into a file of the repository", path.display(), LARGEST_FILE >> 20)]
+    TooLarge {
+        /// Where.
+        path: PathBuf,
+    },
+    /// The system refused to read it.
+    #[error("{} cannot be read: {source}. See that it and its folder belong to you", path.display())]
+    Unreadable {
+        /// Where.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The system refused to write it.
+    #[error("{} cannot be written: {source}. See that its folder is there, belongs to you and has space", path.display())]
+    Unwritable {
+        /// Where.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+}
+
+/// The bytes of the file at `path`.
+///
+/// An agent writes in place, so a file that changes while it is read is read again.
+pub fn read(path: &Path) -> Result<Vec<u8>, FileError> {
+    let unreadable = |source| FileError::Unreadable { path: path.to_owned(), source };
+    let mut reads = 0;
+    loop {
+        let file = open(path)?;
+        let before = file.metadata().map_err(unreadable)?;
+        if !before.is_file() {
+            let what = if before.is_dir() { "a folder" } else { "something else" };
+            return Err(FileError::NotAFile { path: path.to_owned(), what });
+        }
+        let mut bytes = Vec::new();
+        (&file).take(LARGEST_FILE + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+        if bytes.len() as u64 > LARGEST_FILE {
+            return Err(FileError::TooLarge { path: path.to_owned() });
+        }
+        let after = file.metadata().map_err(unreadable)?;
+        let mark = |it: &std::fs::Metadata| (it.size(), it.mtime(), it.mtime_nsec());
+        reads += 1;
+        if mark(&before) == mark(&after) || reads == MOST_READS {
+            return Ok(bytes);
+        }
+    }
+}
+
+/// Opens without following a link and without waiting for the other end of a pipe.
+fn open(path: &Path) -> Result<File, FileError> {
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits();
+    let path = path.to_owned();
+    OpenOptions::new().read(true).custom_flags(flags.cast_signed()).open(&path).map_err(|source| {
+        let is_link = source.raw_os_error() == Some(Errno::LOOP.raw_os_error());
+        match source.kind() {
+            ErrorKind::NotFound => FileError::Missing { path },
+            _ if is_link => FileError::Link { path },
+            _ => FileError::Unreadable { path, source },
+        }
+    })
+}
+
+/// Writes `bytes` to `path`: whoever reads sees the old file or the new one, also after a power cut.
+///
+/// A link in its place is replaced, not followed.
+pub fn write(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
+    let unwritable = |source| FileError::Unwritable { path: path.to_owned(), source };
+    let no_folder = || unwritable(std::io::Error::new(ErrorKind::InvalidInput, "it has no folder"));
+    let folder = path.parent().filter(|folder| folder.is_dir()).ok_or_else(no_folder)?;
+    let mode = match std::fs::symlink_metadata(path) {
+        Ok(there) if there.is_dir() => {
+            return Err(FileError::NotAFile { path: path.to_owned(), what: "a folder" });
+        }
+        Ok(there) if there.is_file() => there.mode() & 0o777,
+        Ok(_) | Err(_) => 0o644,
+    };
+    let draft = draft(folder, path);
+    let written = write_draft(&draft, bytes, mode).and_then(|()| std::fs::rename(&draft, path));
+    if let Err(source) = written {
+        // The draft may not be there; what counts is the first error.
+        drop(std::fs::remove_file(&draft));
+        return Err(unwritable(source));
+    }
+    File::open(folder).and_then(|folder| folder.sync_all()).map_err(unwritable)
+}
+
+/// Beside the file, because a file can only be put in place inside one file system.
+fn draft(folder: &Path, path: &Path) -> PathBuf {
+    static WRITTEN: AtomicU64 = AtomicU64::new(0);
+    let name = path.file_name().map_or_else(Default::default, |name| name.to_string_lossy().into_owned());
+    let number = WRITTEN.fetch_add(1, Ordering::Relaxed);
+    folder.join(format!(".{name}.sluice-{}-{number}", std::process::id()))
+}
+
+fn write_draft(draft: &Path, bytes: &[u8], mode: u32) -> std::io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(draft)?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}
