@@ -11,11 +11,13 @@ use thiserror::Error;
 mod invocation;
 mod own;
 pub mod result;
+mod skills;
 pub mod stream;
 mod table;
 mod version;
 
 pub use invocation::{Invocation, Link, PromptFile, Request};
+pub use skills::{SKILLS, Skill};
 pub use version::read_version;
 
 use stream::Output;

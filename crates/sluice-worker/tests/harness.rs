@@ -8,5 +8,7 @@ mod invocations;
 mod own;
 #[path = "harness/results.rs"]
 mod results;
+#[path = "harness/skills.rs"]
+mod skills;
 #[path = "harness/streams.rs"]
 mod streams;

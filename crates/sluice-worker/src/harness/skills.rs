@@ -1,0 +1,27 @@
+//! The skills that come with Sluice: pages that teach an agent program how to work with it.
+
+use std::path::{Path, PathBuf};
+
+use super::Harness;
+
+/// A skill, ready to be put where an agent program looks for them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Skill {
+    /// Its name, and that of its folder.
+    pub name: &'static str,
+    /// Its SKILL.md.
+    pub text: &'static str,
+}
+
+/// All of them.
+pub const SKILLS: [Skill; 2] = [
+    Skill { name: "sluice-agent", text: include_str!("../../../../skills/sluice-agent/SKILL.md") },
+    Skill { name: "sluice-orchestrator", text: include_str!("../../../../skills/sluice-orchestrator/SKILL.md") },
+];
+
+impl Harness {
+    /// Where this program looks for `skill`, below the person's `home`; `None` if it knows no skills.
+    pub fn skill_path(&self, home: &Path, skill: &Skill) -> Option<PathBuf> {
+        Some(home.join(self.skills_folder.as_deref()?).join(skill.name).join("SKILL.md"))
+    }
+}
