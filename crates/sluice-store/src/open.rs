@@ -42,6 +42,15 @@ impl Store {
         })
     }
 
+    /// Copies the store to a new file while it is used; see [`Sqlite::backup`]. A server is copied by its own means.
+    pub fn backup(&self, to: &std::path::Path) -> Result<(), StoreError> {
+        match &self.0 {
+            Kind::Sqlite(store) => store.backup(to),
+            Kind::Memory(_) => Err(StoreError::Address("memory:".to_owned())),
+            Kind::Postgres(_) => Err(StoreError::Misuse("a server's store is copied with pg_dump".to_owned())),
+        }
+    }
+
     /// Looks for damage that single answers cannot notice; see [`Sqlite::check`]. A server looks after itself.
     pub fn check(&self) -> Result<(), StoreError> {
         match &self.0 {

@@ -165,6 +165,12 @@ impl Tmux {
         self.kill("close a session", &["kill-session", "-t", session])
     }
 
+    /// Closes the tmux session of a key with all its windows, if there is one.
+    pub fn kill_key(&self, key: &str) -> Result<(), Failure> {
+        let session = self.list()?.into_iter().find(|pane| pane.key == key).map(|pane| pane.session);
+        session.map_or(Ok(()), |session| self.kill_session(&session))
+    }
+
     /// Ends the server with everything in it.
     pub fn kill_server(&self) -> Result<(), Failure> {
         self.kill("end its server", &["kill-server"])

@@ -9,10 +9,22 @@ use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand, Value
 
 use crate::output::{Exit, Failure, Output};
 
+mod home;
+mod project;
+mod task;
+mod workspace;
+
+pub(crate) use home::{Backup, Completions, Doctor, Events, Inner, Restore, Skill, Stop};
+pub(crate) use project::{Project, ProjectFlags};
+pub(crate) use task::{Create, Merge, Task, Update};
+pub(crate) use workspace::Workspace;
+
 /// A durable workflow engine for coding agents. Work flows; gates decide.
 #[derive(Debug, Parser)]
 #[command(name = "sluice", version, max_term_width = 100, propagate_version = true, subcommand_required = true)]
-#[command(after_help = "Start with `sluice workflow list` and `sluice graph default`.")]
+#[command(
+    after_help = "Start with `sluice project add`, then `sluice task create fix-login \"Fix the login\"`.\n`sluice workflow list` shows the workflows, `sluice graph default` draws one."
+)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -28,6 +40,22 @@ pub(crate) enum Command {
     Graph(Graph),
     #[command(subcommand)]
     Workflow(Workflow),
+    #[command(subcommand)]
+    Project(Project),
+    #[command(subcommand)]
+    Task(Task),
+    #[command(subcommand)]
+    Workspace(Workspace),
+    Events(Events),
+    Doctor(Doctor),
+    Backup(Backup),
+    Restore(Restore),
+    Stop(Stop),
+    Completions(Completions),
+    #[command(subcommand)]
+    Skill(Skill),
+    #[command(flatten)]
+    Inner(Inner),
 }
 
 /// Find every problem of workflow files
@@ -120,6 +148,11 @@ pub(crate) enum Workflow {
     },
 }
 
+/// The whole command line, for completions.
+pub(crate) fn command_line() -> clap::Command {
+    Arguments::command()
+}
+
 /// Reads the arguments of this process. What can be answered at once (`--help`, a mistake) has been.
 pub(crate) fn read() -> Result<(Command, Output), ExitCode> {
     let understood = Arguments::command().try_get_matches().and_then(|matches| {
@@ -174,6 +207,9 @@ mod tests {
     #[test]
     fn every_command_shows_an_example() {
         fn look(command: &clap::Command, path: &str) {
+            if command.is_hide_set() {
+                return; // for Sluice itself
+            }
             let path = format!("{path} {}", command.get_name());
             let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
             assert!(help.contains("sluice "), "{path} has no example in its --help");

@@ -2,15 +2,34 @@
 
 mod check;
 mod graph;
+mod home;
+mod inner;
+mod project;
+mod task;
 mod workflow;
+mod workspace;
 
 use crate::args::Command;
-use crate::output::{Exit, Failure, Output};
+use std::process::ExitCode;
 
-pub(crate) fn run(command: Command, output: Output) -> Result<Exit, Failure> {
-    match command {
+use crate::output::{Failure, Output};
+
+pub(crate) fn run(command: Command, output: Output) -> Result<ExitCode, Failure> {
+    let exit = match command {
         Command::Check(arguments) => check::run(&arguments, output),
         Command::Graph(arguments) => graph::run(&arguments, output),
         Command::Workflow(arguments) => workflow::run(&arguments, output),
-    }
+        Command::Project(arguments) => project::run(arguments, output),
+        Command::Task(arguments) => task::run(arguments, output),
+        Command::Workspace(arguments) => workspace::run(arguments, output),
+        Command::Events(arguments) => home::events(&arguments, output),
+        Command::Doctor(_) => home::doctor(output),
+        Command::Backup(arguments) => home::backup(&arguments, output),
+        Command::Restore(arguments) => home::restore(&arguments, output),
+        Command::Stop(_) => home::stop(output),
+        Command::Completions(arguments) => home::completions(&arguments),
+        Command::Skill(arguments) => home::skill(&arguments, output),
+        Command::Inner(arguments) => return inner::run(arguments),
+    };
+    exit.map(ExitCode::from)
 }

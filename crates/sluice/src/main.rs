@@ -2,9 +2,11 @@
 
 mod args;
 mod command;
+mod engine;
 mod output;
 mod pages;
 mod places;
+mod table;
 
 use std::process::ExitCode;
 

@@ -4,6 +4,7 @@ use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
 
 use serde_json::json;
+use sluice_api::problem::{Problem, Status};
 
 /// What the exit code says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,6 +17,12 @@ pub(crate) enum Exit {
     Usage = 2,
     /// Not found.
     NotFound = 3,
+    /// Not permitted.
+    NotPermitted = 4,
+    /// Somebody else was faster.
+    Conflict = 5,
+    /// The engine cannot be reached.
+    Unavailable = 6,
 }
 
 impl From<Exit> for ExitCode {
@@ -29,7 +36,7 @@ impl From<Exit> for ExitCode {
 pub(crate) struct Failure {
     pub(crate) exit: Exit,
     /// A word for programs.
-    pub(crate) code: &'static str,
+    pub(crate) code: String,
     /// What happened, to what.
     pub(crate) message: String,
     /// The way out.
@@ -37,13 +44,27 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    pub(crate) fn new(exit: Exit, code: &'static str, message: impl Into<String>) -> Self {
-        Failure { exit, code, message: message.into(), hint: None }
+    pub(crate) fn new(exit: Exit, code: impl Into<String>, message: impl Into<String>) -> Self {
+        Failure { exit, code: code.into(), message: message.into(), hint: None }
     }
 
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
+    }
+}
+
+impl From<Problem> for Failure {
+    fn from(problem: Problem) -> Self {
+        let exit = match problem.status {
+            Status::BadRequest => Exit::Usage,
+            Status::Unauthorized | Status::Forbidden => Exit::NotPermitted,
+            Status::NotFound => Exit::NotFound,
+            Status::Conflict => Exit::Conflict,
+            Status::Refused | Status::Fault => Exit::Refused,
+            Status::Unavailable => Exit::Unavailable,
+        };
+        Failure { exit, code: problem.code, message: problem.message, hint: problem.hint }
     }
 }
 
@@ -58,9 +79,9 @@ pub(crate) enum Output {
 
 impl Output {
     /// The exit code of a command that has ended; a failure is told first.
-    pub(crate) fn finish(self, result: Result<Exit, Failure>) -> ExitCode {
+    pub(crate) fn finish(self, result: Result<ExitCode, Failure>) -> ExitCode {
         match result {
-            Ok(exit) => exit.into(),
+            Ok(exit) => exit,
             Err(failure) => {
                 self.tell(&failure);
                 failure.exit.into()

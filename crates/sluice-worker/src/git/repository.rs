@@ -90,6 +90,20 @@ impl Repository {
         self.commit(&format!("refs/heads/{branch}"))
     }
 
+    /// The content of a branch, as git calls it; nothing if there is no such branch.
+    pub fn branch_tree(&self, branch: &str) -> Result<Option<String>, GitError> {
+        self.check_branch(branch)?;
+        let name = format!("refs/heads/{branch}^{{tree}}");
+        self.call().args(["rev-parse", "--verify", "--quiet", "--end-of-options", &name]).maybe()
+    }
+
+    /// Gives a branch another name, wherever it is checked out.
+    pub fn rename_branch(&self, old: &str, new: &str) -> Result<(), GitError> {
+        self.check_branch(old)?;
+        self.check_branch(new)?;
+        self.call().args(["branch", "-m", "--", old, new]).text().map(drop)
+    }
+
     /// The commit that a name means, if it means one.
     pub fn commit(&self, name: &str) -> Result<Option<String>, GitError> {
         let name = format!("{name}^{{commit}}");

@@ -1,0 +1,211 @@
+//! Looks whether everything that Sluice needs is there, and says what to do where it is not.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use serde::Serialize;
+use sluice_store::Store;
+
+use crate::config::Config;
+use crate::places::Places;
+use crate::projects::described;
+
+/// The oldest git that can do what is asked of it here.
+const GIT: (u32, u32) = (2, 38);
+/// Less room than this on the disk of the home is worth a word.
+const LITTLE_ROOM: u64 = 1 << 30;
+
+/// How something is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Health {
+    /// As it should be.
+    Ok,
+    /// It works, and something is worth knowing.
+    Warning,
+    /// It is not there, and nothing needs it yet.
+    Missing,
+    /// It keeps Sluice from working.
+    Broken,
+}
+
+impl Health {
+    /// In a word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Health::Ok => "ok",
+            Health::Warning => "warning",
+            Health::Missing => "missing",
+            Health::Broken => "broken",
+        }
+    }
+}
+
+/// What was found.
+#[derive(Clone, Debug, Serialize)]
+pub struct Finding {
+    /// Of what.
+    pub name: String,
+    /// How it is.
+    pub status: Health,
+    /// What was seen.
+    pub found: String,
+    /// What to do about it.
+    pub remedy: Option<String>,
+}
+
+fn finding(name: &str, status: Health, found: impl Into<String>, remedy: Option<&str>) -> Finding {
+    Finding { name: name.into(), status, found: found.into(), remedy: remedy.map(str::to_owned) }
+}
+
+/// Looks at everything. `running`: an engine answers, and so has the store.
+pub fn examine(places: &Places, running: bool) -> Vec<Finding> {
+    let mut findings = vec![home(places), disk(places), engine(running), store(places, running), git(), tmux()];
+    let (config, harnesses) = settings(places);
+    findings.push(config);
+    findings.extend(harnesses);
+    findings.push(finding(
+        "isolation",
+        Health::Ok,
+        "agents run as this user: Sluice stops mistakes, not malice",
+        Some("for real isolation give agents another user, or a sandbox"),
+    ));
+    findings
+}
+
+fn home(places: &Places) -> Finding {
+    let home = places.home();
+    let shown = home.display().to_string();
+    match std::fs::metadata(home) {
+        Err(_) => {
+            finding("home", Health::Missing, format!("{shown} is not there yet"), Some("the first command makes it"))
+        }
+        Ok(there) if !there.is_dir() => {
+            finding("home", Health::Broken, format!("{shown} is no folder"), Some("move it away, or set SLUICE_HOME"))
+        }
+        Ok(there) if there.permissions().mode() & 0o077 != 0 => {
+            finding("home", Health::Warning, format!("{shown} can be read by others"), Some("chmod 700 on it"))
+        }
+        Ok(_) if rustix::fs::access(home, rustix::fs::Access::WRITE_OK).is_err() => finding(
+            "home",
+            Health::Broken,
+            format!("{shown} cannot be written"),
+            Some("make it yours: chown, chmod 700"),
+        ),
+        Ok(_) => finding("home", Health::Ok, shown, None),
+    }
+}
+
+fn disk(places: &Places) -> Finding {
+    let folder = places.home().ancestors().find(|folder| folder.is_dir()).unwrap_or(Path::new("/"));
+    match rustix::fs::statvfs(folder) {
+        Err(error) => finding("disk", Health::Warning, format!("cannot be asked: {error}"), None),
+        Ok(disk) => {
+            let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+            let shown = format!("{} MiB free", free >> 20);
+            match free < LITTLE_ROOM {
+                true => finding("disk", Health::Warning, shown, Some("free some space: a full disk stops all work")),
+                false => finding("disk", Health::Ok, shown, None),
+            }
+        }
+    }
+}
+
+fn engine(running: bool) -> Finding {
+    let found = if running { "runs" } else { "does not run; the next command that needs it starts it" };
+    finding("engine", Health::Ok, found, None)
+}
+
+fn store(places: &Places, running: bool) -> Finding {
+    if running {
+        return finding("store", Health::Ok, "in use by the engine", None);
+    }
+    let file = places.home().join("store.db");
+    if !file.exists() {
+        return finding("store", Health::Missing, "there is none yet", Some("the first command makes it"));
+    }
+    match Store::open(&places.store()).and_then(|store| store.check()) {
+        Ok(()) => finding("store", Health::Ok, file.display().to_string(), None),
+        Err(error) => {
+            finding("store", Health::Broken, described(&error), Some("`sluice restore FILE` puts a backup back"))
+        }
+    }
+}
+
+fn git() -> Finding {
+    let remedy = Some("install git 2.38 or later");
+    match output("git", &["--version"]) {
+        None => finding("git", Health::Broken, "is not there", remedy),
+        Some(text) => {
+            let numbers: Vec<u32> =
+                text.split(|letter: char| !letter.is_ascii_digit()).filter_map(|it| it.parse().ok()).collect();
+            match numbers.as_slice() {
+                [major, minor, ..] if (*major, *minor) < GIT => finding("git", Health::Broken, text, remedy),
+                _ => finding("git", Health::Ok, text, None),
+            }
+        }
+    }
+}
+
+fn tmux() -> Finding {
+    match output("tmux", &["-V"]) {
+        Some(text) => finding("tmux", Health::Ok, text, None),
+        None => finding(
+            "tmux",
+            Health::Warning,
+            "is not there; sessions run without it, and nobody can look into them",
+            Some("install tmux"),
+        ),
+    }
+}
+
+fn settings(places: &Places) -> (Finding, Vec<Finding>) {
+    let file = places.config();
+    let config = match Config::read(&file) {
+        Ok(config) => config,
+        Err(problem) => {
+            let broken = finding("config", Health::Broken, problem.message, problem.hint.as_deref());
+            return (broken, Vec::new());
+        }
+    };
+    match config.known_harnesses() {
+        Err(why) => (finding("config", Health::Broken, why, Some("mend [harnesses] in it")), Vec::new()),
+        Ok(harnesses) => {
+            let shown = if file.exists() { file.display().to_string() } else { "none, and none is needed".into() };
+            (finding("config", Health::Ok, shown, None), harnesses.iter().map(harness).collect())
+        }
+    }
+}
+
+fn harness(harness: &sluice_worker::harness::Harness) -> Finding {
+    let Some(program) = harness.program() else {
+        return finding(&harness.name, Health::Ok, "comes with Sluice", None);
+    };
+    let version = harness.version_command(program).unwrap_or_else(|| vec![program.to_owned(), "--version".into()]);
+    let (first, rest) = version.split_first().map(|(first, rest)| (first.clone(), rest.to_vec())).unwrap_or_default();
+    let words: Vec<&str> = rest.iter().map(String::as_str).collect();
+    match output(&first, &words) {
+        None => finding(
+            &harness.name,
+            Health::Missing,
+            format!("{program} is not there"),
+            Some("install it to use this harness"),
+        ),
+        Some(text) => {
+            let warnings = harness.warnings();
+            match warnings.first() {
+                Some(warning) => finding(&harness.name, Health::Warning, text, Some(warning)),
+                None => finding(&harness.name, Health::Ok, text, None),
+            }
+        }
+    }
+}
+
+/// The first line that a program prints.
+fn output(program: &str, arguments: &[&str]) -> Option<String> {
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(Stdio::null()).stderr(Stdio::null());
+    let output = command.output().ok().filter(|output| output.status.success())?;
+    Some(String::from_utf8_lossy(&output.stdout).lines().next().unwrap_or_default().trim().to_owned())
+}

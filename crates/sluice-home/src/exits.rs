@@ -1,0 +1,73 @@
+//! Sessions that ended: noticed at once, and looked for again and again as the backstop.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use sluice_core::task::session::{Exit, Session, SessionId as Number};
+use sluice_core::task::{Evidence, Input};
+use sluice_worker::session::{Cause, End, Gone, How, SessionId};
+
+use crate::ground::Ground;
+
+/// The shortest time between two comparisons, whatever a lifecycle says.
+const SOONEST: Duration = Duration::from_secs(1);
+/// The longest.
+const LATEST: Duration = Duration::from_secs(30);
+
+/// A session is over: the task hears of it, with what its files say now.
+pub(crate) fn over(ground: &Arc<Ground>, task: &str, number: Number, id: &SessionId, gone: &Gone) {
+    if gone.asked.is_some() {
+        return; // we ended it, and whoever asked for that says so
+    }
+    let exit = match &gone.how {
+        How::Exited(record) => match (&record.end, record.cause) {
+            (End::Code(code), Cause::Itself | Cause::Asked | Cause::TimeLimit | Cause::TerminalGone) => {
+                Exit::Code(*code)
+            }
+            (End::Signal(signal), _) => Exit::Signal(*signal),
+            (End::NotStarted(_), _) => Exit::Lost,
+        },
+        How::Lost { .. } => Exit::Lost,
+    };
+    report(ground, task, number, id, exit);
+}
+
+/// Nothing is known of a session that the task takes for living.
+pub(crate) fn lost(ground: &Arc<Ground>, task: &str, number: Number) {
+    if let Ok(id) = crate::ground::session_id(task, number) {
+        report(ground, task, number, &id, Exit::Lost);
+    }
+}
+
+fn report(ground: &Arc<Ground>, task: &str, number: Number, id: &SessionId, exit: Exit) {
+    let Ok(Some(seen)) = ground.tasks.load(task) else { return };
+    ground.look_for_leaks(id, &seen);
+    // A file that cannot be read is no artifact: that is a crash, and somebody looks at it.
+    let evidence = ground.evidence(&seen).unwrap_or_else(|_| Evidence::default());
+    ground.input(task, Input::SessionExited { session: number, exit, evidence });
+}
+
+/// Compares the sessions that open tasks take for living with those that live, until the home is closed.
+pub(crate) fn keep_looking(ground: Weak<Ground>) {
+    loop {
+        let Some(strong) = ground.upgrade() else { return };
+        let wait = look(&strong);
+        drop(strong);
+        std::thread::park_timeout(wait);
+    }
+}
+
+/// Looks once; says when to look again.
+fn look(ground: &Arc<Ground>) -> Duration {
+    let mut soonest = LATEST;
+    for seen in ground.tasks.open() {
+        let interval = Duration::from_secs(u64::from(seen.lifecycle.exits.poll_interval));
+        soonest = soonest.min(interval.max(SOONEST));
+        for session in [&seen.state.main, &seen.state.beside] {
+            if let Session::Alive(agent) = session {
+                ground.watch(&seen.id, agent.id);
+            }
+        }
+    }
+    soonest
+}

@@ -1,0 +1,109 @@
+//! TASK.md of a task: where it is now, what it says, and writing it.
+//!
+//! While a worktree is bound the file stands there and the home has a mirror of it; otherwise the home's is the file.
+
+use std::path::PathBuf;
+
+use sluice_api::Problem;
+use sluice_core::lifecycle::FieldValue;
+use sluice_core::task::frontmatter;
+use sluice_worker::git::slug;
+use sluice_worker::taskfile::{self, FileError, Forgery, Scalar, TaskFile, Truth, Values};
+
+use crate::clock::written;
+use crate::places::Places;
+use crate::rooms::had;
+use crate::tasks::Seen;
+
+/// Its name.
+pub const TASK_FILE: &str = "TASK.md";
+
+/// What was found in a TASK.md.
+#[derive(Debug, Default)]
+pub struct FileRead {
+    /// What agents and people wrote.
+    pub body: Vec<u8>,
+    /// What the frontmatter claims and the engine never wrote.
+    pub forged: Vec<Forgery>,
+}
+
+impl FileRead {
+    /// The body, for gates.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+}
+
+/// The file in the home.
+pub fn home_file(places: &Places, project: &str, id: &str) -> PathBuf {
+    places.task(&slug(project), id).join(TASK_FILE)
+}
+
+/// The file in the worktree, if one is bound.
+fn bound_file(seen: &Seen) -> Option<PathBuf> {
+    seen.state.workspace.bound().map(|name| PathBuf::from(&name.0).join(TASK_FILE))
+}
+
+/// Reads a task's file. One that is not in the worktree (an agent removed it) is still in the home.
+pub fn read(places: &Places, seen: &Seen, truth: &Truth) -> Result<FileRead, Problem> {
+    let home = home_file(places, &seen.state.about.project, &seen.id);
+    let bytes = match bound_file(seen).map(|path| taskfile::read(&path)) {
+        Some(Ok(bytes)) => bytes,
+        Some(Err(FileError::Missing { .. })) | None => match taskfile::read(&home) {
+            Ok(bytes) => bytes,
+            Err(FileError::Missing { .. }) => Vec::new(),
+            Err(error) => return Err(unread(&error)),
+        },
+        Some(Err(error)) => return Err(unread(&error)),
+    };
+    let healed = taskfile::heal(&bytes, truth);
+    let forged = if TaskFile::parse(&bytes).value("id").is_some() { healed.forged } else { Vec::new() };
+    Ok(FileRead { body: healed.body, forged })
+}
+
+fn unread(error: &FileError) -> Problem {
+    Problem::new(sluice_api::problem::Status::Refused, "unreadable_artifact", crate::projects::described(error))
+}
+
+/// Writes a task's file: this body below what is true now, in the worktree if one is bound, and in the home.
+pub fn write(places: &Places, seen: &Seen, truth: &Truth, feedback: Option<&str>) -> Result<Vec<u8>, Problem> {
+    let home = home_file(places, &seen.state.about.project, &seen.id);
+    let bound = bound_file(seen).filter(|path| path.parent().is_some_and(std::path::Path::is_dir));
+    let present = bound.as_ref().and_then(|path| taskfile::read(path).ok()).or_else(|| taskfile::read(&home).ok());
+    let mut healed = taskfile::heal(&present.unwrap_or_default(), truth);
+    if let Some(feedback) = feedback {
+        let body = taskfile::append_section(&healed.body, "Feedback", feedback);
+        let front = healed.bytes.len() - healed.body.len();
+        healed.bytes.truncate(front);
+        healed.bytes.extend_from_slice(&body);
+        healed.body = body;
+    }
+    if let Some(folder) = home.parent() {
+        std::fs::create_dir_all(folder).map_err(|error| Problem::fault(format!("{}: {error}", folder.display())))?;
+    }
+    for path in bound.iter().chain([&home]) {
+        taskfile::write(path, &healed.bytes).map_err(|error| unread(&error))?;
+    }
+    Ok(healed.body)
+}
+
+/// What must stand in the frontmatter, and what the engine may have written there before.
+pub fn truth(seen: &Seen, tmux_session: Option<&str>) -> Truth {
+    let scalar = |value: FieldValue| match value {
+        FieldValue::Number(number) => Scalar::Number(number),
+        FieldValue::Text(text) if text.is_empty() => Scalar::Null,
+        FieldValue::Text(text) => Scalar::Text(text),
+    };
+    let own = frontmatter(&seen.lifecycle, &seen.state).into_iter().map(|(key, value)| (key, scalar(value)));
+    let mut values: Values = own.collect();
+    values.insert("id".into(), Scalar::Text(seen.id.clone()));
+    values.insert("tmux_session".into(), tmux_session.map_or(Scalar::Null, |name| Scalar::Text(name.into())));
+    values.insert("created_at".into(), Scalar::Text(written(seen.card.created)));
+    values.insert("updated_at".into(), Scalar::Text(written(seen.card.updated)));
+    Truth { values, written: Default::default() }
+}
+
+/// The worktree a task has, for those who look for it by a folder inside.
+pub fn holds(seen: &Seen, folder: &std::path::Path) -> bool {
+    had(&seen.state.workspace).is_some_and(|root| folder.starts_with(root))
+}

@@ -1,0 +1,268 @@
+//! What everything here stands on: the places, settings, projects, sessions and tasks of one home.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use sluice_api::Problem;
+use sluice_api::project::Project;
+use sluice_api::task::Task;
+use sluice_core::task::session::SessionId as Number;
+use sluice_core::task::state::Tree;
+use sluice_core::task::{Event, Evidence, Input};
+use sluice_engine::actor::{Remark, Said};
+use sluice_engine::codec::task_event;
+use sluice_engine::host::Reporter;
+use sluice_engine::reactor::Message;
+use sluice_worker::harness::Harnesses;
+use sluice_worker::leak::Snapshot;
+use sluice_worker::process::Identity;
+use sluice_worker::session::{SessionId, Sessions, Standing};
+use sluice_worker::taskfile::Forgery;
+use sluice_worker::workspace::{Pool, WorkspaceName};
+
+use crate::clock::WallClock;
+use crate::config::Config;
+use crate::files::{self, FileRead};
+use crate::places::Places;
+use crate::projects::Projects;
+use crate::rooms::Rooms;
+use crate::tasks::{Seen, Tasks, stream};
+use crate::view::{self, Beside};
+
+/// One home, as those see it who carry something out in it.
+pub struct Ground {
+    /// Where everything stands.
+    pub places: Places,
+    /// What a person has set.
+    pub config: Config,
+    /// The repositories.
+    pub projects: Projects,
+    /// What there is to see.
+    pub tasks: Arc<Tasks>,
+    /// The agents' processes.
+    pub sessions: Sessions,
+    /// How agents are started.
+    pub harnesses: Harnesses,
+    /// Which worktrees are free.
+    pub rooms: Rooms,
+    /// What tells the time.
+    pub clock: Arc<WallClock>,
+    /// Our own program.
+    pub program: PathBuf,
+    /// The way to the engine.
+    pub(crate) reporter: OnceLock<Reporter>,
+    /// The process that asked last, of each session that asked for something.
+    asking: Mutex<BTreeMap<SessionId, Identity>>,
+    /// Main checkouts as they were when a session began.
+    checkouts: Mutex<BTreeMap<SessionId, Snapshot>>,
+    /// Sessions whose end is waited for.
+    watched: Mutex<BTreeSet<SessionId>>,
+}
+
+/// The name of a session: its task, and its number there.
+pub fn session_id(task: &str, number: Number) -> Result<SessionId, String> {
+    SessionId::new(format!("{task}.{}", number.0))
+}
+
+/// The task of a session, and its number there.
+pub fn session_of(id: &SessionId) -> Option<(String, Number)> {
+    let (task, number) = id.as_str().rsplit_once('.')?;
+    Some((task.to_owned(), Number(number.parse().ok()?)))
+}
+
+impl Ground {
+    /// A home that nothing has happened in yet.
+    #[expect(clippy::too_many_arguments, reason = "a home has that many parts, and this is where they meet")]
+    pub(crate) fn new(
+        places: Places,
+        config: Config,
+        projects: Projects,
+        tasks: Arc<Tasks>,
+        sessions: Sessions,
+        harnesses: Harnesses,
+        clock: Arc<WallClock>,
+        program: PathBuf,
+    ) -> Ground {
+        Ground {
+            places,
+            config,
+            projects,
+            tasks,
+            sessions,
+            harnesses,
+            rooms: Rooms::default(),
+            clock,
+            program,
+            reporter: OnceLock::new(),
+            asking: Mutex::default(),
+            checkouts: Mutex::default(),
+            watched: Mutex::default(),
+        }
+    }
+
+    /// The project of a task and its worktrees.
+    pub fn pool_of(&self, seen: &Seen) -> Result<(Project, Pool), Problem> {
+        let project = self.projects.get(&seen.state.about.project)?;
+        let pool = self.projects.pool(&project)?;
+        Ok((project, pool))
+    }
+
+    /// Tells the engine something that nobody waits for.
+    pub fn tell(&self, task: &str, said: Said) {
+        if let Some(reporter) = self.reporter.get() {
+            reporter.send(Message::Say { token: None, stream: stream(task), said });
+        }
+    }
+
+    /// A session asks for something: it is not ended before this process of it has its answer.
+    pub fn asks(&self, session: SessionId, process: Identity) {
+        self.asking.lock().unwrap_or_else(PoisonError::into_inner).insert(session, process);
+    }
+
+    /// The process of a session that asked last.
+    pub fn asker(&self, session: &SessionId) -> Option<Identity> {
+        self.asking.lock().unwrap_or_else(PoisonError::into_inner).get(session).cloned()
+    }
+
+    /// Reads TASK.md. What it says is kept if it is new, and a forged frontmatter is recorded: neither moves anything.
+    pub fn read_file(&self, seen: &Seen) -> Result<FileRead, Problem> {
+        let truth = files::truth(seen, self.tmux_session(seen).as_deref());
+        let read = files::read(&self.places, seen, &truth)?;
+        self.keep_body(seen, &read.body);
+        for forgery in self.really_forged(seen, &read.forged) {
+            let Forgery { key, found, truth } = forgery;
+            self.tell(&seen.id, Said::Remark(Remark::Forged { key, found, truth }));
+        }
+        Ok(read)
+    }
+
+    /// Keeps what was read, so that a section which is overwritten later can be brought back. The engine knows whether
+    /// it has it already.
+    pub fn keep_body(&self, seen: &Seen, body: &[u8]) {
+        if !body.is_empty() {
+            self.tell(&seen.id, Said::Remark(Remark::Read { body: body.to_vec() }));
+        }
+    }
+
+    /// Of what the frontmatter claims, that which it never said: an agent may write back what it once read.
+    fn really_forged(&self, seen: &Seen, claims: &[Forgery]) -> Vec<Forgery> {
+        let matters = |claim: &&Forgery| ["status", "review_round"].contains(&claim.key.as_str());
+        let claims: Vec<&Forgery> = claims.iter().filter(matters).collect();
+        if claims.is_empty() {
+            return Vec::new();
+        }
+        let history = self.tasks.history(&seen.id, 0, usize::MAX >> 1).unwrap_or_default();
+        let events = history.iter().filter_map(|(_, event)| task_event::read(event.version, &event.data).ok());
+        let name = |state| seen.lifecycle.state_name(state).to_owned();
+        let statuses: BTreeSet<String> = events
+            .flat_map(|event| match event {
+                Event::Created(created) => vec![name(created.status)],
+                Event::Moved(moved) => vec![name(moved.from), name(moved.to)],
+                _ => Vec::new(),
+            })
+            .collect();
+        let is_old = |claim: &Forgery| match claim.key.as_str() {
+            "status" => statuses.contains(&claim.found),
+            _ => claim.found.parse::<i64>().is_ok_and(|round| (0..=seen.state.review_round).contains(&round)),
+        };
+        claims.into_iter().filter(|claim| !is_old(claim)).cloned().collect()
+    }
+
+    /// What a task's files say now.
+    pub fn evidence(&self, seen: &Seen) -> Result<Evidence, Problem> {
+        let body = self.read_file(seen)?.text();
+        Ok(Evidence { body, tree: self.tree(seen) })
+    }
+
+    /// The content of a task's branch: in its worktree, or where the branch is.
+    fn tree(&self, seen: &Seen) -> Option<Tree> {
+        let (_, pool) = self.pool_of(seen).ok()?;
+        let found = match seen.state.workspace.bound() {
+            Some(name) => pool.tree(&pool_name(&name.0)?).ok().map(|tree| tree.id),
+            None => pool.repository().branch_tree(&seen.state.about.branch).ok().flatten(),
+        };
+        found.map(Tree)
+    }
+
+    /// The name of a task's tmux session, if it has one.
+    pub fn tmux_session(&self, seen: &Seen) -> Option<String> {
+        self.sessions.tmux()?;
+        let agents = [seen.state.main.agent(), seen.state.beside.agent()];
+        agents.iter().any(Option::is_some).then(|| tmux_name(seen))
+    }
+
+    /// A task as it is shown.
+    pub fn shown(&self, seen: &Seen) -> Task {
+        let alive = [&seen.state.main, &seen.state.beside].into_iter().filter(|session| session.is_living());
+        let ids = alive.filter_map(|session| session_id(&seen.id, session.agent()?.id).ok());
+        let idle_seconds = ids.filter_map(|id| self.sessions.idle_seconds(&id).ok()).min();
+        view::task(seen, Beside { tmux_session: self.tmux_session(seen), idle_seconds })
+    }
+
+    /// Notes what the main checkout looks like before an agent begins.
+    pub(crate) fn remember_checkout(&self, session: &SessionId, seen: &Seen) {
+        if let Ok((_, pool)) = self.pool_of(seen) {
+            let snapshot = Snapshot::take(pool.repository());
+            self.checkouts.lock().unwrap_or_else(PoisonError::into_inner).insert(session.clone(), snapshot);
+        }
+    }
+
+    /// Compares the main checkout with what it looked like when the agent began. A difference is recorded, and nothing
+    /// else: it may have been a person.
+    pub(crate) fn look_for_leaks(&self, session: &SessionId, seen: &Seen) {
+        let before = self.checkouts.lock().unwrap_or_else(PoisonError::into_inner).remove(session);
+        if let (Some(before), Ok((_, pool))) = (before, self.pool_of(seen)) {
+            for what in before.difference(&Snapshot::take(pool.repository())) {
+                self.tell(&seen.id, Said::Remark(Remark::Leak { what, session: session.to_string() }));
+            }
+        }
+    }
+
+    /// A session that the task takes for living is looked at; when it is over, the task hears of it. Asked for again
+    /// and again it does no harm.
+    pub(crate) fn watch(self: &Arc<Self>, task: &str, number: Number) {
+        let Ok(id) = session_id(task, number) else { return };
+        if !self.watched().insert(id.clone()) {
+            return;
+        }
+        let (ground, owner) = (self.clone(), task.to_owned());
+        let watched = self.sessions.watch(&id, move |id, gone| {
+            ground.watched().remove(&id);
+            // One that cannot be ended is looked at again by the next comparison.
+            if let Ok(gone) = gone {
+                crate::exits::over(&ground, &owner, number, &id, &gone);
+            }
+        });
+        if let Err(failure) = watched {
+            self.watched().remove(&id);
+            if let sluice_worker::session::Failure::Unknown(_) = failure {
+                crate::exits::lost(self, task, number);
+            }
+        }
+    }
+
+    fn watched(&self) -> MutexGuard<'_, BTreeSet<SessionId>> {
+        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a session lives.
+    pub fn lives(&self, id: &SessionId) -> bool {
+        matches!(self.sessions.adopt(id), Ok(Standing::Living(_)))
+    }
+
+    /// Says something to the task machine that nobody waits for.
+    pub(crate) fn input(&self, task: &str, input: Input) {
+        self.tell(task, Said::Task(input));
+    }
+}
+
+/// The name of a worktree in its pool, from its path.
+pub fn pool_name(path: &str) -> Option<WorkspaceName> {
+    WorkspaceName::new(Path::new(path).file_name()?.to_str()?).ok()
+}
+
+/// What people see as the name of a task's tmux session.
+pub fn tmux_name(seen: &Seen) -> String {
+    format!("{}/{}", seen.state.about.project, seen.state.about.branch)
+}

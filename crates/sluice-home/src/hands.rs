@@ -1,0 +1,217 @@
+//! Carrying out what the engine asks for: worktrees, sessions, TASK.md, commands, pull requests.
+//!
+//! Everything here may be asked for a second time, after a crash in between; then it finds what is done already.
+
+mod git;
+mod start;
+
+pub(crate) use git::{create_pr, current_branch};
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sluice_core::task::Asker;
+use sluice_core::task::effect::{Instruction, Occasion};
+use sluice_core::task::input::{Found, Outcome};
+use sluice_core::task::session::SessionId as Number;
+use sluice_engine::actor::Outcome as Reported;
+use sluice_engine::codec::task_effect;
+use sluice_engine::host::{Executor, Reporter};
+use sluice_engine::reactor::{Assignment, Message};
+use sluice_worker::process::{Cancel, Ending, Program, Script, kill_leftover, run};
+use sluice_worker::session::{Delivery, Failure, Say};
+
+use crate::files;
+use crate::ground::{Ground, session_id};
+use crate::projects::described;
+use crate::tasks::{Seen, id_of};
+use crate::threads::Threads;
+
+/// How long an agent may take to end.
+const GRACE: Duration = Duration::from_secs(5);
+/// How long a hook's command may take.
+const COMMAND_LIMIT: Duration = Duration::from_secs(600);
+/// Bytes of a hook's output that are kept.
+const OUTPUT_LIMIT: usize = 64 << 10;
+
+/// The engine's own hands.
+pub(crate) struct Hands {
+    pub(crate) ground: Arc<Ground>,
+    pub(crate) threads: Threads,
+}
+
+impl Executor for Hands {
+    fn perform(&mut self, assignment: Assignment, report: &Reporter) {
+        let (ground, report) = (self.ground.clone(), report.clone());
+        self.threads.run(move || {
+            let Assignment { stream, effect, dispatch, .. } = assignment;
+            let outcome = match id_of(&stream) {
+                Some(id) => Reported::Task(carry_out(&ground, id, &effect.id, &effect.data)),
+                None => Reported::Failed("nobody here does that".into()),
+            };
+            report.send(Message::Ended { stream, effect: effect.id, dispatch, outcome });
+        });
+    }
+}
+
+type Done = Result<Found, String>;
+
+fn carry_out(ground: &Arc<Ground>, id: &str, effect: &str, data: &[u8]) -> Outcome {
+    let understood = task_effect::read(effect, data).map_err(|error| error.to_string());
+    let seen = ground.tasks.load(id).map_err(|problem| problem.message);
+    let done = match (understood, seen) {
+        (Err(why), _) | (_, Err(why)) => Err(why),
+        (Ok(_), Ok(None)) => Err("the task is gone".into()),
+        (Ok(wanted), Ok(Some(seen))) => instructed(ground, &seen, effect, &wanted.instruction),
+    };
+    match done {
+        Ok(found) => Outcome::Ok(found),
+        Err(why) => Outcome::Failed(why),
+    }
+}
+
+fn instructed(ground: &Arc<Ground>, seen: &Seen, effect: &str, instruction: &Instruction) -> Done {
+    match instruction {
+        Instruction::AcquireWorkspace { reserved } => git::acquire(ground, seen, reserved.as_ref()),
+        Instruction::ReleaseWorkspace { workspace } => git::release(ground, seen, &workspace.0),
+        Instruction::StartSession(wanted) => start::session(ground, seen, wanted),
+        Instruction::EndSession { sessions, whole } => end(ground, seen, sessions, *whole),
+        Instruction::TypeToWorker { session, occasion, text } => tell_worker(ground, seen, *session, *occasion, text),
+        Instruction::SpawnNext => spawn_next(ground, seen),
+        Instruction::PushBranch => git::push(ground, seen),
+        Instruction::CreatePr => git::create_pr(ground, seen).map(Found::PullRequest),
+        Instruction::DeleteRemoteBranch => git::delete_remote_branch(ground, seen),
+        Instruction::Notify { message } => notify(ground, seen, message),
+        Instruction::RunCommand { workspace, script, environment } => {
+            command(ground, seen, effect, &workspace.0, script, environment)
+        }
+        Instruction::WriteArtifact { feedback, .. } => {
+            // What is true now, not what was true when it was asked for: a later writing has been asked for then.
+            let truth = files::truth(seen, ground.tmux_session(seen).as_deref());
+            let body = files::write(&ground.places, seen, &truth, feedback.as_deref()).map_err(|it| it.message)?;
+            ground.keep_body(seen, &body);
+            Ok(Found::Nothing)
+        }
+    }
+}
+
+fn end(ground: &Ground, seen: &Seen, sessions: &[Number], whole: bool) -> Done {
+    for number in sessions {
+        let id = session_id(&seen.id, *number)?;
+        let ended = match ground.asker(&id) {
+            Some(process) => ground.sessions.end_when_gone(&id, &process, GRACE, "the engine moved on"),
+            None => ground.sessions.end(&id, GRACE, "the engine moved on"),
+        };
+        match ended {
+            Ok(_) | Err(Failure::Unknown(_)) => {}
+            Err(failure) => return Err(described(&failure)),
+        }
+        ground.look_for_leaks(&id, seen);
+    }
+    if let (true, Some(tmux)) = (whole, ground.sessions.tmux()) {
+        // Windows that a person opened beside them go too: the session is the task's.
+        tmux.kill_key(&seen.id).map_err(|failure| described(&failure))?;
+    }
+    Ok(Found::Nothing)
+}
+
+fn tell_worker(ground: &Ground, seen: &Seen, session: Number, _: Occasion, text: &str) -> Done {
+    let id = session_id(&seen.id, session)?;
+    match ground.sessions.say(&id, &Say::new(text)).map_err(|failure| described(&failure))? {
+        Delivery::Delivered { .. } => Ok(Found::Nothing),
+        Delivery::NotDelivered { reason } => Err(reason),
+    }
+}
+
+/// Starts the project's next pending task: the oldest that waits and can begin.
+fn spawn_next(ground: &Arc<Ground>, seen: &Seen) -> Done {
+    let project = &seen.state.about.project;
+    for waiting in ground.tasks.open() {
+        let waits = waiting.lifecycle.initial.first() == Some(&waiting.state.status) && waiting.id != seen.id;
+        if waits && waiting.state.about.project == *project {
+            let begun = crate::service::begin(ground, &waiting, Asker::Engine).map_err(|problem| problem.message);
+            match begun {
+                Ok(true) => return Ok(Found::Nothing),
+                Ok(false) => return Ok(Found::Nothing), // no room, so none for the next either
+                Err(_) => {}                            // it cannot begin; the next may
+            }
+        }
+    }
+    Ok(Found::Nothing)
+}
+
+fn notify(ground: &Ground, seen: &Seen, message: &str) -> Done {
+    let Some((program, arguments)) = ground.config.notify.command.split_first() else { return Ok(Found::Nothing) };
+    let words = std::iter::once(program).chain(arguments).cloned().collect();
+    let script = Script {
+        program: Program::Arguments(words),
+        environment: [("SLUICE_TASK".to_owned(), seen.id.clone())]
+            .into_iter()
+            .chain(start::inherited(ground))
+            .collect(),
+        folder: ground.places.home().to_owned(),
+        input: message.as_bytes().to_vec(),
+        timeout: Some(Duration::from_secs(30)),
+        grace: GRACE,
+        output_limit: OUTPUT_LIMIT,
+        record: record(ground, seen, "notify"),
+    };
+    run_to_end(&script)
+}
+
+fn command(
+    ground: &Ground,
+    seen: &Seen,
+    effect: &str,
+    workspace: &str,
+    text: &str,
+    values: &[(String, String)],
+) -> Done {
+    let record = record(ground, seen, effect);
+    // An engine that died may have left it running.
+    kill_leftover(&record).map_err(|failure| described(&failure))?;
+    let mut environment = start::inherited(ground);
+    environment.extend(start::about(ground, seen));
+    environment.extend(values.iter().cloned());
+    run_to_end(&Script {
+        program: Program::Shell(text.to_owned()),
+        environment,
+        folder: PathBuf::from(workspace),
+        input: Vec::new(),
+        timeout: Some(COMMAND_LIMIT),
+        grace: GRACE,
+        output_limit: OUTPUT_LIMIT,
+        record,
+    })
+}
+
+fn run_to_end(script: &Script) -> Done {
+    let cancel = Cancel::new().map_err(|error| error.to_string())?;
+    let outcome = run(script, &cancel).map_err(|failure| described(&failure))?;
+    match outcome.ending {
+        Ending::Code(0) => Ok(Found::Nothing),
+        Ending::Code(code) => Err(with_last_words(format!("it ended with exit code {code}"), &outcome)),
+        Ending::Signal(signal) => Err(with_last_words(format!("signal {signal} ended it"), &outcome)),
+        Ending::TimedOut => Err(with_last_words("its time was over".into(), &outcome)),
+        Ending::Cancelled => Err("it was cancelled".into()),
+    }
+}
+
+/// What a command printed last as an error tells most about why.
+fn with_last_words(what: String, outcome: &sluice_worker::process::Outcome) -> String {
+    let said = outcome.stderr.text();
+    match said.lines().rev().find(|line| !line.trim().is_empty()) {
+        Some(last) => format!("{what}: {}", last.trim()),
+        None => what,
+    }
+}
+
+/// Where it is noted that a command of a task runs.
+fn record(ground: &Ground, seen: &Seen, effect: &str) -> PathBuf {
+    let name: String = effect.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '-' }).collect();
+    let folder = ground.places.sessions().join("commands");
+    // Without the folder the command says what is wrong.
+    let _ = std::fs::create_dir_all(&folder);
+    folder.join(format!("{}-{name}.json", seen.id))
+}

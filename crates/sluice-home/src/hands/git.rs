@@ -1,0 +1,90 @@
+//! Worktrees, branches and pull requests, for a task.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use sluice_core::task::input::Found;
+use sluice_core::task::state::WorkspaceName;
+use sluice_worker::forge::{Forge, Proposal};
+use sluice_worker::git::Git;
+use sluice_worker::taskfile;
+use sluice_worker::workspace::Binding;
+
+use super::Done;
+use crate::files::{self, TASK_FILE};
+use crate::ground::{Ground, pool_name};
+use crate::projects::{described, shown};
+use crate::tasks::Seen;
+
+/// Binds a worktree and puts TASK.md into it.
+pub(super) fn acquire(ground: &Arc<Ground>, seen: &Seen, reserved: Option<&WorkspaceName>) -> Done {
+    let (_, pool) = ground.pool_of(seen).map_err(|problem| problem.message)?;
+    let Some(name) = reserved.or_else(|| seen.state.workspace.bound()) else {
+        return Err("all worktrees of the project are in use".into());
+    };
+    let number = pool_name(&name.0).ok_or_else(|| format!("`{}` is no worktree of the pool", name.0))?;
+    let binding = Binding { branch: seen.state.about.branch.clone(), task: seen.id.clone() };
+    let acquired = pool.acquire(&number, &binding, None).map_err(|error| described(&error))?;
+    let there = acquired.folder.join(TASK_FILE);
+    let home = files::home_file(&ground.places, &seen.state.about.project, &seen.id);
+    if !there.exists() && home.exists() {
+        let bytes = taskfile::read(&home).map_err(|error| error.to_string())?;
+        taskfile::write(&there, &bytes).map_err(|error| error.to_string())?;
+    }
+    Ok(Found::Workspace(WorkspaceName(acquired.folder.display().to_string())))
+}
+
+/// Gives a worktree back. What is at risk is kept, and TASK.md goes to the home first.
+pub(super) fn release(ground: &Arc<Ground>, seen: &Seen, workspace: &str) -> Done {
+    let (_, pool) = ground.pool_of(seen).map_err(|problem| problem.message)?;
+    let number = pool_name(workspace).ok_or_else(|| format!("`{workspace}` is no worktree of the pool"))?;
+    let there = PathBuf::from(workspace).join(TASK_FILE);
+    if let Ok(bytes) = taskfile::read(&there) {
+        let home = files::home_file(&ground.places, &seen.state.about.project, &seen.id);
+        home.parent().map_or(Ok(()), std::fs::create_dir_all).map_err(|error| error.to_string())?;
+        taskfile::write(&home, &bytes).map_err(|error| error.to_string())?;
+        ground.keep_body(seen, taskfile::TaskFile::parse(&bytes).body());
+    }
+    pool.release(&number, &seen.id).map_err(|error| described(&error))?;
+    Ok(Found::Nothing)
+}
+
+pub(super) fn push(ground: &Ground, seen: &Seen) -> Done {
+    let (_, pool) = ground.pool_of(seen).map_err(|problem| problem.message)?;
+    pool.repository().push_branch(&seen.state.about.branch).map_err(|error| described(&error))?;
+    Ok(Found::Nothing)
+}
+
+pub(super) fn delete_remote_branch(ground: &Ground, seen: &Seen) -> Done {
+    let (_, pool) = ground.pool_of(seen).map_err(|problem| problem.message)?;
+    pool.repository().delete_remote_branch(&seen.state.about.branch, &seen.id).map_err(|error| described(&error))?;
+    Ok(Found::Nothing)
+}
+
+/// Pushes the branch and opens a pull request, or finds the one there is; its address.
+pub(crate) fn create_pr(ground: &Ground, seen: &Seen) -> Result<String, String> {
+    let (_, pool) = ground.pool_of(seen).map_err(|problem| problem.message)?;
+    let about = &seen.state.about;
+    let body = ground.read_file(seen).map(|read| read.text()).unwrap_or_default();
+    let title = if about.summary.trim().is_empty() { about.branch.clone() } else { shown(&about.summary) };
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let forge = Forge::find(&path, Git::default()).map_err(|error| described(&error))?;
+    let body = handoff(&body);
+    let proposal = Proposal { title: &title, body: &body, branch: &about.branch, base: None };
+    let created = forge.create(pool.repository(), &proposal).map_err(|error| described(&error))?;
+    Ok(created.url)
+}
+
+/// What a reviewer of the pull request should read: the handoff, without its heading.
+fn handoff(body: &str) -> String {
+    sluice_core::artifact::section(body, "Handoff").unwrap_or_default().trim().to_owned()
+}
+
+/// The branch that is checked out in a task's worktree.
+pub(crate) fn current_branch(ground: &Ground, seen: &Seen) -> Result<String, String> {
+    let (_, pool) = ground.pool_of(seen).map_err(|problem| problem.message)?;
+    let bound = seen.state.workspace.bound().ok_or("the task has no worktree, so it has no current branch")?;
+    let number = pool_name(&bound.0).ok_or_else(|| format!("`{}` is no worktree of the pool", bound.0))?;
+    let branch = pool.branch(&number).map_err(|error| described(&error))?;
+    branch.ok_or_else(|| format!("no branch is checked out in {}", Path::new(&bound.0).display()))
+}

@@ -1,0 +1,99 @@
+//! Starting an agent: its command line, its environment, its window.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use sluice_core::lifecycle::{HarnessChoice, Permissions as Allowed};
+use sluice_core::task::effect::StartSession;
+use sluice_core::task::input::Found;
+use sluice_worker::harness::{Mode, Permissions, Request};
+use sluice_worker::session::{Limits, Place, Say, Spec, Standing, Window};
+
+use super::Done;
+use crate::ground::{Ground, session_id, tmux_name};
+use crate::projects::described;
+use crate::tasks::Seen;
+
+/// The size of a terminal that nobody looks at.
+const ROWS: u16 = 50;
+const COLUMNS: u16 = 200;
+
+pub(super) fn session(ground: &Arc<Ground>, seen: &Seen, wanted: &StartSession) -> Done {
+    let id = session_id(&seen.id, wanted.session)?;
+    let name = match wanted.harness {
+        HarnessChoice::Task => &seen.state.about.harness,
+        HarnessChoice::Review => &seen.state.about.review_harness,
+    };
+    let harness = ground.harnesses.get(name).map_err(|error| error.to_string())?;
+    let workspace = PathBuf::from(&wanted.workspace.0);
+    let private = ground.places.sessions().join("attempts").join(id.as_str());
+    let mut environment = inherited(ground);
+    environment.extend(about(ground, seen));
+    environment.insert("SLUICE_ROLE".into(), wanted.role.word().into());
+    environment.insert("SLUICE_ATTEMPT".into(), wanted.session.0.to_string());
+    let lookup = |name: &str| environment.get(name).map(OsString::from);
+    let invocation = harness
+        .invocation(&Request {
+            mode: Mode::Interactive,
+            permissions: match wanted.permissions {
+                Allowed::Full => Permissions::Full,
+                Allowed::Reduced => Permissions::Reduced,
+            },
+            prompt: &wanted.prompt,
+            workspace: &workspace,
+            private: &private,
+            sluice: &ground.program,
+            environment: &lookup,
+        })
+        .map_err(|error| error.to_string())?;
+    invocation.prepare().map_err(|error| format!("cannot prepare {}: {error}", private.display()))?;
+    for gone in &invocation.env_unset {
+        environment.remove(gone);
+    }
+    let text = |word: &OsString| word.to_string_lossy().into_owned();
+    environment.extend(invocation.env_set.iter().map(|(name, value)| (name.clone(), text(value))));
+    let window = Window { key: seen.id.clone(), session: tmux_name(seen), name: wanted.window.clone() };
+    let spec = Spec {
+        id: id.clone(),
+        arguments: invocation.argv.iter().map(text).collect(),
+        environment,
+        folder: workspace,
+        place: Place::Terminal { rows: ROWS, columns: COLUMNS, window: Some(window) },
+        limits: Limits::default(),
+    };
+    ground.remember_checkout(&id, seen);
+    let started = ground.sessions.start(&spec).map_err(|failure| described(&failure))?;
+    if let (true, Standing::Living(_), Some(typed)) = (started.fresh, &started.standing, &invocation.typed) {
+        let say = Say { ready_within: harness.watchdogs.start_up, ..Say::new(typed.clone()) };
+        ground.sessions.say(&id, &say).map_err(|failure| described(&failure))?;
+    }
+    ground.watch(&seen.id, wanted.session);
+    Ok(Found::Nothing)
+}
+
+/// What a session inherits: the engine's environment, less what is Sluice's own and what a person denies.
+pub(super) fn inherited(ground: &Ground) -> BTreeMap<String, String> {
+    let denied = |name: &str| name.starts_with("SLUICE_") || ground.config.env.deny.iter().any(|it| it == name);
+    let own = std::env::vars().filter(|(name, _)| !denied(name) && name != "TMUX" && name != "TMUX_PANE");
+    let mut environment: BTreeMap<String, String> = own.collect();
+    let programs = ground.places.programs().display().to_string();
+    let path = environment.get("PATH").map(|path| format!("{programs}:{path}")).unwrap_or(programs);
+    environment.insert("PATH".into(), path);
+    environment.insert("SLUICE_HOME".into(), ground.places.home().display().to_string());
+    environment
+}
+
+/// What a session of a task is told about itself.
+pub(super) fn about(ground: &Ground, seen: &Seen) -> BTreeMap<String, String> {
+    let project = ground.projects.get(&seen.state.about.project);
+    [
+        ("SLUICE_TASK", seen.id.clone()),
+        ("SLUICE_PROJECT_PATH", project.map(|it| it.path).unwrap_or_default()),
+        ("SLUICE_BIN", ground.program.display().to_string()),
+    ]
+    .into_iter()
+    .map(|(name, value)| (name.to_owned(), value))
+    .collect()
+}

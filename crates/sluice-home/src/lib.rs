@@ -1,0 +1,23 @@
+//! One home: the engine with its store, the tasks it keeps, the worktrees it lends and the sessions it starts.
+//!
+//! [`service::Service`] is what can be asked of a home; commands and servers translate to it. Deciding is the core's,
+//! going round is the engine's, git and processes are the worker's: here they are put together.
+
+pub mod backup;
+pub mod clock;
+pub mod config;
+pub mod definitions;
+pub mod doctor;
+mod exits;
+pub mod files;
+pub mod ground;
+mod hands;
+pub mod lock;
+pub mod places;
+pub mod projects;
+pub mod rooms;
+pub mod service;
+pub mod skills;
+pub mod tasks;
+mod threads;
+pub mod view;

@@ -1,0 +1,259 @@
+//! What can be asked of a home. Each question is answered when its answer is durable; a person's also waits until what
+//! follows from it has settled.
+
+mod change;
+mod create;
+mod look;
+mod merge;
+mod settle;
+mod workspaces;
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use sluice_api::problem::{Problem, Status};
+use sluice_core::machine::{Refusal, RefusalCode};
+use sluice_core::task::input::Room;
+use sluice_core::task::session::SessionId as Number;
+use sluice_core::task::{Asker, Input};
+use sluice_engine::actor::Said;
+use sluice_engine::host::{Host, Parts};
+use sluice_engine::reactor::{Answer, Message, Recorded};
+use sluice_store::{Store, StoreError};
+use sluice_worker::process::Identity;
+use sluice_worker::session::{Asker as Process, Config as SessionConfig, Sessions};
+use sluice_worker::tmux::Tmux;
+
+use crate::clock::WallClock;
+use crate::config::Config;
+use crate::definitions::Dialect;
+use crate::ground::{Ground, session_of};
+use crate::hands::Hands;
+use crate::places::Places;
+use crate::projects::{Projects, described};
+use crate::tasks::{Seen, Tasks, stream};
+use crate::threads::Threads;
+
+/// How long the engine may take to answer before the asker is told that it does not.
+const ANSWER_WITHIN: Duration = Duration::from_secs(60);
+
+/// Who asks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Who {
+    /// A person, or a program that a person trusts.
+    Person,
+    /// A session of a task.
+    Session {
+        /// Of this task.
+        task: String,
+        /// Its number there.
+        number: Number,
+    },
+}
+
+impl Who {
+    /// Who that is to a task.
+    fn to(&self, task: &str) -> Asker {
+        match self {
+            Who::Person => Asker::Person,
+            Who::Session { task: own, number } if own == task => Asker::Session(*number),
+            Who::Session { .. } => Asker::Stranger,
+        }
+    }
+
+    /// Only a person may do this.
+    fn must_be_person(&self, what: &str) -> Result<(), Problem> {
+        match self {
+            Who::Person => Ok(()),
+            Who::Session { .. } => {
+                let message = format!("Not allowed: {what} is for a person, not for a session");
+                Err(Problem::new(Status::Forbidden, RefusalCode::NotYours.as_str(), message))
+            }
+        }
+    }
+}
+
+/// A home that is open.
+pub struct Service {
+    ground: Arc<Ground>,
+    host: Mutex<Option<Host>>,
+    store: Store,
+}
+
+impl Service {
+    /// Opens a home: takes its store, takes up what was going on, looks after its sessions.
+    pub fn open(places: Places, address: Option<String>, program: PathBuf) -> Result<Service, Problem> {
+        let config = Config::read(&places.config())?;
+        let harnesses = config
+            .known_harnesses()
+            .map_err(|why| Problem::bad_request(format!("{}: {why}", places.config().display())))?;
+        let projects = Projects::read(places.projects(), places.home().to_owned())?;
+        let address = address.unwrap_or_else(|| places.store());
+        let store = Store::open(&address).map_err(|error| closed(&error))?;
+        let clock = Arc::new(WallClock::default());
+        let (tasks, observer) = Tasks::start(&store, Arc::new(Dialect)).map_err(|error| closed(&error))?;
+        link_programs(&places, &program)?;
+        let tmux = Tmux::new("tmux", places.tmux_socket());
+        let sessions = Sessions::new(SessionConfig {
+            folder: places.sessions().join("live"),
+            program: vec![program.clone().into(), "shim".into()],
+            tmux: tmux.version().is_ok().then_some(tmux),
+        })
+        .map_err(|failure| Problem::fault(described(&failure)))?;
+        let keep = config.retention.days.map(|days| Duration::from_secs(u64::from(days) * 86_400));
+        let ground =
+            Arc::new(Ground::new(places, config, projects, tasks, sessions, harnesses, clock.clone(), program));
+        let host = Host::start(Parts {
+            store: store.clone(),
+            owner: owner(),
+            clock,
+            executor: Box::new(Hands { ground: ground.clone(), threads: Threads::default() }),
+            definitions: Arc::new(Dialect),
+            observer,
+            keep,
+        })
+        .map_err(|error| closed(&error))?;
+        // Nobody else sets it.
+        let _ = ground.reporter.set(host.reporter());
+        let looking = Arc::downgrade(&ground);
+        let thread = std::thread::Builder::new().name("exits".into());
+        thread.spawn(move || crate::exits::keep_looking(looking)).map_err(|error| Problem::fault(error.to_string()))?;
+        Ok(Service { ground, host: Mutex::new(Some(host)), store })
+    }
+
+    /// What everything here stands on.
+    pub fn ground(&self) -> &Arc<Ground> {
+        &self.ground
+    }
+
+    /// Who a process on this machine is. One that cannot be looked at any more is not taken for a person.
+    pub fn who(&self, pid: i32) -> Result<Who, Problem> {
+        match self.ground.sessions.asker(pid) {
+            Process::Outside => Ok(Who::Person),
+            Process::Session(id) => {
+                let (task, number) = session_of(&id).ok_or_else(|| Problem::fault(format!("a session called {id}")))?;
+                if let Some(process) = Identity::of(pid) {
+                    self.ground.asks(id, process);
+                }
+                Ok(Who::Session { task, number })
+            }
+            Process::Gone => {
+                Err(Problem::new(Status::Forbidden, "unknown_asker", "whoever asked is gone, and cannot be recognised"))
+            }
+        }
+    }
+
+    /// Whether the engine has ended by itself.
+    pub fn has_ended(&self) -> bool {
+        self.host.lock().unwrap_or_else(PoisonError::into_inner).as_ref().is_none_or(Host::has_ended)
+    }
+
+    /// Whether nothing is going on that the engine must be there for.
+    pub fn is_idle(&self) -> bool {
+        self.ground
+            .tasks
+            .open()
+            .iter()
+            .all(|seen| seen.state.turns.is_empty() && !seen.state.main.is_living() && !seen.state.beside.is_living())
+    }
+
+    /// What cannot be understood in the store, and why.
+    pub fn faults(&self) -> Vec<(String, String)> {
+        let host = self.host.lock().unwrap_or_else(PoisonError::into_inner);
+        let faults = host.as_ref().map(Host::faults).unwrap_or_default();
+        faults.into_iter().map(|(stream, why)| (stream.to_string(), why)).collect()
+    }
+
+    /// Ends the engine. Sessions go on.
+    pub fn close(&self) -> Result<(), Problem> {
+        let host = self.host.lock().unwrap_or_else(PoisonError::into_inner).take();
+        host.map_or(Ok(()), Host::stop).map_err(|error| closed(&error))
+    }
+
+    /// Copies the store to a file.
+    pub fn backup(&self, who: &Who, file: &std::path::Path) -> Result<(), Problem> {
+        who.must_be_person("a backup")?;
+        crate::backup::copy(&self.store, file)
+    }
+}
+
+/// Says something to a task and waits until it is durable.
+pub(crate) fn ask(ground: &Ground, task: &str, input: Input) -> Result<Recorded, Problem> {
+    let Some(reporter) = ground.reporter.get() else { return Err(Problem::unavailable("the engine is starting")) };
+    let said = Said::Task(input);
+    let answer = reporter.ask(|token| Message::Say { token: Some(token), stream: stream(task), said });
+    answered(answer.recv_timeout(ANSWER_WITHIN).ok(), task)
+}
+
+/// What an answer of the engine means to whoever asked.
+fn answered(answer: Option<Answer>, task: &str) -> Result<Recorded, Problem> {
+    match answer {
+        Some(Answer::Done(recorded)) => Ok(recorded),
+        Some(Answer::Refused(refusal)) => Err(refused(&refusal)),
+        Some(Answer::NotFound) => Err(Problem::not_found(format!("there is no task `{task}`"))),
+        Some(Answer::Conflict) => {
+            let message = format!("task {task} was changed by somebody else at the same time");
+            Err(Problem::new(Status::Conflict, "conflict", message).hint("look at it, and ask again"))
+        }
+        Some(Answer::Fault(why)) => Err(Problem::fault(format!("task {task} has stopped: {why}"))
+            .hint("what is stored of it stays as it is; `sluice doctor` tells more")),
+        None => Err(Problem::unavailable("the engine does not answer").hint("see `sluice doctor`")),
+    }
+}
+
+pub(crate) fn refused(refusal: &Refusal) -> Problem {
+    let status = match refusal.code {
+        RefusalCode::NotYours => Status::Forbidden,
+        _ => Status::Refused,
+    };
+    Problem { hint: refusal.hint.clone(), ..Problem::new(status, refusal.code.as_str(), refusal.message.clone()) }
+}
+
+/// Begins a task that waits, if there is a worktree for it. Whether it began.
+pub(crate) fn begin(ground: &Arc<Ground>, seen: &Seen, by: Asker) -> Result<bool, Problem> {
+    let evidence = ground.evidence(seen)?;
+    let room = room(ground, seen)?;
+    let full = room == Room::Full;
+    let asked = ask(ground, &seen.id, Input::Spawn { by, evidence, room });
+    ground.tasks.refresh(&stream(&seen.id));
+    ground.rooms.settle(&seen.id);
+    asked.map(|_| !full)
+}
+
+/// A worktree for a task that may need one.
+fn room(ground: &Ground, seen: &Seen) -> Result<Room, Problem> {
+    if crate::rooms::had(&seen.state.workspace).is_some() {
+        return Ok(Room::Unasked);
+    }
+    let (project, pool) = ground.pool_of(seen)?;
+    Ok(ground.rooms.reserve(&ground.tasks, &pool, project.pool_size, &seen.id))
+}
+
+/// Why a store cannot be used.
+fn closed(error: &StoreError) -> Problem {
+    Problem::unavailable(described(error))
+}
+
+/// The name under which this process owns the store.
+fn owner() -> String {
+    let machine = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    format!("{}/{}", machine.trim(), std::process::id())
+}
+
+/// Puts our program where every session finds it, under the names it answers to.
+fn link_programs(places: &Places, program: &std::path::Path) -> Result<(), Problem> {
+    let folder = places.programs();
+    let failed = |error: std::io::Error| Problem::fault(format!("{} cannot be used: {error}", folder.display()));
+    std::fs::create_dir_all(&folder).map_err(failed)?;
+    for name in ["sluice", "orange", "wo"] {
+        let link = folder.join(name);
+        if std::fs::read_link(&link).is_ok_and(|target| target == program) {
+            continue;
+        }
+        let draft = folder.join(format!(".{name}-{}", std::process::id()));
+        let made = std::os::unix::fs::symlink(program, &draft).and_then(|()| std::fs::rename(&draft, &link));
+        made.map_err(failed)?;
+    }
+    Ok(())
+}

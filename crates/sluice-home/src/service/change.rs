@@ -1,0 +1,176 @@
+//! Changing a task: moves, spawning, cancelling, words for its agents.
+
+use sluice_api::problem::{Problem, Status};
+use sluice_api::task::{Branch, TaskAnswer, UpdateTask};
+use sluice_core::machine::RefusalCode;
+use sluice_core::name::StateName;
+use sluice_core::task::input::{Room, Update};
+use sluice_core::task::{Evidence, Input};
+use sluice_engine::actor::{Remark, Said};
+use sluice_engine::reactor::{Message, Recorded};
+use sluice_worker::session::{Delivery, Say};
+use sluice_worker::workspace::Deleted;
+
+use super::{ANSWER_WITHIN, Service, Who, answered, ask, room};
+use crate::ground::session_id;
+use crate::hands;
+use crate::projects::{described, git, shown};
+use crate::tasks::{Seen, stream};
+
+impl Service {
+    /// Moves a task, or changes what it is about.
+    pub fn update(&self, who: &Who, id: &str, wanted: UpdateTask) -> Result<TaskAnswer, Problem> {
+        let seen = self.ground.tasks.find(id)?;
+        let mut recorded = Recorded { after: seen.version, last: seen.version };
+        let mut changes = Vec::new();
+        if let Some(summary) = wanted.summary {
+            if summary.contains('\0') {
+                return Err(Problem::bad_request("a summary cannot hold a NUL"));
+            }
+            changes.push(Update::Summary(summary));
+        }
+        match wanted.branch {
+            Some(Branch::Current) => {
+                let branch = hands::current_branch(&self.ground, &seen).map_err(|why| no_branch(&why))?;
+                changes.push(Update::Branch(branch));
+            }
+            Some(Branch::Named(name)) => changes.push(Update::Branch(self.renamed(&seen, name)?)),
+            None => {}
+        }
+        for update in changes {
+            recorded = ask(&self.ground, &seen.id, Input::Update { by: who.to(&seen.id), update })?;
+        }
+        if let Some(status) = wanted.status {
+            recorded = self.go(who, &seen.id, &status)?;
+        }
+        self.settled(who, &seen.id, recorded)
+    }
+
+    fn go(&self, who: &Who, id: &str, to: &str) -> Result<Recorded, Problem> {
+        let seen = self.ground.tasks.find(id)?;
+        let evidence = self.ground.evidence(&seen)?;
+        let room = if seen.lifecycle.initial.first() == Some(&seen.state.status) {
+            room(&self.ground, &seen)?
+        } else {
+            Room::Unasked
+        };
+        let input = Input::Move { by: who.to(id), to: StateName::new(to), evidence, room };
+        let asked = ask(&self.ground, id, input);
+        self.ground.tasks.refresh(&stream(id));
+        self.ground.rooms.settle(id);
+        asked
+    }
+
+    /// The branch that a person names: an existing one, or the present one renamed.
+    fn renamed(&self, seen: &Seen, name: String) -> Result<String, Problem> {
+        let (_, pool) = self.ground.pool_of(seen)?;
+        let repository = pool.repository();
+        repository.check_branch(&name).map_err(|error| git(&error))?;
+        let there = repository.branch_commit(&name).map_err(|error| git(&error))?.is_some();
+        let old = &seen.state.about.branch;
+        if !there && repository.branch_commit(old).map_err(|error| git(&error))?.is_some() {
+            repository.rename_branch(old, &name).map_err(|error| git(&error))?;
+        }
+        Ok(name)
+    }
+
+    /// Begins a task that waits.
+    pub fn spawn(&self, who: &Who, id: &str) -> Result<TaskAnswer, Problem> {
+        let seen = self.ground.tasks.find(id)?;
+        let evidence = self.ground.evidence(&seen)?;
+        let room = room(&self.ground, &seen)?;
+        let asked = ask(&self.ground, &seen.id, Input::Spawn { by: who.to(&seen.id), evidence, room });
+        self.ground.tasks.refresh(&stream(&seen.id));
+        self.ground.rooms.settle(&seen.id);
+        self.settled(who, &seen.id, asked?)
+    }
+
+    /// Starts the agent of a task's state again.
+    pub fn respawn(&self, who: &Who, id: &str) -> Result<TaskAnswer, Problem> {
+        let seen = self.ground.tasks.find(id)?;
+        let recorded = ask(&self.ground, &seen.id, Input::Respawn { by: who.to(&seen.id) })?;
+        self.settled(who, &seen.id, recorded)
+    }
+
+    /// Gives a task up.
+    pub fn cancel(&self, who: &Who, id: &str) -> Result<TaskAnswer, Problem> {
+        let seen = self.ground.tasks.find(id)?;
+        // It is given up whatever its file says, and even if nobody can read it.
+        let evidence = self.ground.evidence(&seen).unwrap_or_else(|_| Evidence::default());
+        let recorded = ask(&self.ground, &seen.id, Input::Cancel { by: who.to(&seen.id), evidence })?;
+        self.settled(who, &seen.id, recorded)
+    }
+
+    /// Cancels a task if it is open, deletes its branch, and removes it from every list.
+    pub fn delete(&self, who: &Who, id: &str) -> Result<TaskAnswer, Problem> {
+        who.must_be_person("deleting a task")?;
+        let seen = self.ground.tasks.find(id)?;
+        let id = seen.id.clone();
+        if seen.card.open {
+            let cancelled = self.cancel(who, &id)?;
+            if cancelled.still_running {
+                let message = format!("task {id} is cancelled, and has not settled yet");
+                return Err(Problem::new(Status::Refused, RefusalCode::NotReady.as_str(), message)
+                    .hint("delete it again in a moment"));
+            }
+        }
+        let seen = self.ground.tasks.find(&id)?;
+        let mut notes = Vec::new();
+        if let Ok((_, pool)) = self.ground.pool_of(&seen) {
+            match pool.delete_branch(&seen.state.about.branch, &id) {
+                Ok(Deleted::Kept(kept)) => notes.push(format!("its commits are kept as {}", kept.reference)),
+                Ok(Deleted::Deleted | Deleted::NotThere) => {}
+                Err(error) => notes.push(format!("its branch stays: {}", described(&error))),
+            }
+        }
+        let task = self.ground.shown(&seen);
+        self.remark(&id, Remark::Deleted)?;
+        Ok(TaskAnswer { task, transition: None, notes, still_running: false })
+    }
+
+    fn remark(&self, id: &str, remark: Remark) -> Result<Recorded, Problem> {
+        let Some(reporter) = self.ground.reporter.get() else {
+            return Err(Problem::unavailable("the engine is starting"));
+        };
+        let said = Said::Remark(remark);
+        let answer = reporter.ask(|token| Message::Say { token: Some(token), stream: stream(id), said });
+        answered(answer.recv_timeout(ANSWER_WITHIN).ok(), id)
+    }
+
+    /// Asks the worker for changes.
+    pub fn request_changes(&self, who: &Who, id: &str, message: String) -> Result<TaskAnswer, Problem> {
+        let seen = self.ground.tasks.find(id)?;
+        if message.trim().is_empty() {
+            return Err(Problem::bad_request("say what is to be changed").hint("--message TEXT"));
+        }
+        let evidence = self.ground.evidence(&seen)?;
+        let input = Input::RequestChanges { by: who.to(&seen.id), message, evidence };
+        let recorded = ask(&self.ground, &seen.id, input)?;
+        self.settled(who, &seen.id, recorded)
+    }
+
+    /// Types a text into the session of a task: its worker's, else its reviewer's.
+    pub fn nudge(&self, who: &Who, id: &str, text: &str) -> Result<TaskAnswer, Problem> {
+        who.must_be_person("nudging")?;
+        let seen = self.ground.tasks.find(id)?;
+        let agents = [&seen.state.main, &seen.state.beside].into_iter().filter(|session| session.is_living());
+        let Some(agent) = agents.filter_map(|session| session.agent()).next() else {
+            let message = format!("task {} has no living session", seen.id);
+            return Err(Problem::new(Status::Refused, RefusalCode::NotReady.as_str(), message)
+                .hint("`sluice task respawn` starts one"));
+        };
+        let session = session_id(&seen.id, agent.id).map_err(Problem::fault)?;
+        let failed = |why: String| {
+            let message = format!("the text did not reach the agent: {}", shown(&why));
+            Problem::new(Status::Refused, "not_delivered", message).hint("`sluice task attach` shows what it is doing")
+        };
+        match self.ground.sessions.say(&session, &Say::new(text)).map_err(|failure| failed(described(&failure)))? {
+            Delivery::Delivered { .. } => self.settled(who, &seen.id, Recorded::default()),
+            Delivery::NotDelivered { reason } => Err(failed(reason)),
+        }
+    }
+}
+
+fn no_branch(why: &str) -> Problem {
+    Problem::new(Status::Refused, RefusalCode::NoWorkspace.as_str(), why.to_owned()).hint("name it: --branch NAME")
+}

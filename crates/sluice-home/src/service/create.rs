@@ -1,0 +1,152 @@
+//! Creating a task.
+
+use std::path::{Path, PathBuf};
+
+use sluice_api::problem::{Problem, Status};
+use sluice_api::project::Project;
+use sluice_api::task::{CreateTask, TaskAnswer};
+use sluice_core::name::StateName;
+use sluice_core::task::input::Room;
+use sluice_core::task::state::About;
+use sluice_core::task::{Create, Evidence};
+use sluice_engine::loader::pin;
+use sluice_engine::reactor::{Message, Recorded};
+use sluice_engine::task_actor::TaskActor;
+use sluice_worker::taskfile;
+
+use super::{ANSWER_WITHIN, Service, Who, answered, refused};
+use crate::clock::new_id;
+use crate::definitions::{self, Chosen};
+use crate::files::home_file;
+use crate::projects::{git, shown};
+use crate::tasks::stream;
+
+/// The lifecycle of a project that names none.
+const DEFAULT_WORKFLOW: &str = "default";
+/// The harness of a home that names none.
+const DEFAULT_HARNESS: &str = "claude";
+/// What the branch of a task is called that was given none; the built-in prompts know it.
+const OWN_BRANCH: &str = "orange-tasks/";
+
+impl Service {
+    /// Creates a task, and starts its agent unless told otherwise.
+    pub fn create(&self, who: &Who, wanted: CreateTask) -> Result<TaskAnswer, Problem> {
+        who.must_be_person("creating a task")?;
+        let project = self.project(wanted.project.as_deref(), wanted.cwd.as_deref())?;
+        let workflow = wanted.workflow.as_deref().or(project.workflow.as_deref()).unwrap_or(DEFAULT_WORKFLOW);
+        let seen_from =
+            wanted.cwd.as_deref().map_or_else(|| PathBuf::from(&project.path), |cwd| checkout(cwd, &project));
+        let Chosen { lifecycle, pinned } = definitions::lifecycle(workflow, &seen_from, self.ground.places.home())?;
+        let id = new_id().map_err(Problem::fault)?;
+        let about = self.about(&project, &wanted, &id)?;
+        self.must_be_free(&about)?;
+        let status = wanted.status.as_deref().map(StateName::new);
+        let body = context(wanted.context.as_deref());
+        let spawn = !wanted.no_spawn;
+        let room = match spawn {
+            true => {
+                let pool = self.ground.projects.pool(&project)?;
+                self.ground.rooms.reserve(&self.ground.tasks, &pool, project.pool_size, &id)
+            }
+            false => Room::Unasked,
+        };
+        let file = home_file(&self.ground.places, &about.project, &id);
+        let evidence = Evidence { body: body.clone(), tree: None };
+        let create = Create { status, about, spawn, evidence, room, by: who.to(&id) };
+        let created = self.create_recorded(&id, lifecycle, pinned, &create, &file, &body);
+        self.ground.tasks.refresh(&stream(&id));
+        self.ground.rooms.settle(&id);
+        self.settled(who, &id, created?)
+    }
+
+    /// Writes the body, then records the task. The body is there before anybody can want it.
+    fn create_recorded(
+        &self,
+        id: &str,
+        lifecycle: std::sync::Arc<sluice_core::lifecycle::Lifecycle>,
+        pinned: Vec<u8>,
+        create: &Create,
+        file: &Path,
+        body: &str,
+    ) -> Result<Recorded, Problem> {
+        let digest = pin(&pinned);
+        let now = self.ground.clock.next();
+        let (actor, change) = TaskActor::create(lifecycle, digest.to_string(), id.to_owned(), create, now)
+            .map_err(|refusal| refused(&refusal))?;
+        let unwritable = |why: String| Problem::fault(format!("{} cannot be written: {why}", file.display()));
+        file.parent().map_or(Ok(()), std::fs::create_dir_all).map_err(|error| unwritable(error.to_string()))?;
+        taskfile::write(file, body.as_bytes()).map_err(|error| unwritable(error.to_string()))?;
+        let Some(reporter) = self.ground.reporter.get() else {
+            return Err(Problem::unavailable("the engine is starting"));
+        };
+        let (actor, blobs) = (Box::new(actor), vec![(digest, pinned)]);
+        let answer =
+            reporter.ask(|token| Message::Create { token: Some(token), stream: stream(id), actor, change, blobs });
+        answered(answer.recv_timeout(ANSWER_WITHIN).ok(), id)
+    }
+
+    /// The project that is meant.
+    pub(super) fn project(&self, name: Option<&str>, cwd: Option<&str>) -> Result<Project, Problem> {
+        if let Some(name) = name {
+            return self.ground.projects.get(name);
+        }
+        let here = cwd.ok_or_else(|| Problem::bad_request("say which project").hint("--project NAME"))?;
+        self.ground.projects.around(Path::new(here)).ok_or_else(|| {
+            Problem::not_found(format!("{here} is in no project"))
+                .hint("`sluice project add` adds the repository, --project NAME names another")
+        })
+    }
+
+    fn about(&self, project: &Project, wanted: &CreateTask, id: &str) -> Result<About, Problem> {
+        let defaults = &self.ground.config.defaults;
+        let harness = wanted.harness.as_ref().or(defaults.harness.as_ref());
+        let harness = harness.cloned().unwrap_or_else(|| DEFAULT_HARNESS.into());
+        let review = wanted.review_harness.as_ref().or(defaults.review_harness.as_ref());
+        let review_harness = review.cloned().unwrap_or_else(|| harness.clone());
+        for name in [&harness, &review_harness] {
+            self.ground.harnesses.get(name).map_err(|error| Problem::bad_request(error.to_string()))?;
+        }
+        if wanted.summary.contains('\0') || wanted.context.as_ref().is_some_and(|context| context.contains('\0')) {
+            return Err(Problem::bad_request("a summary or context cannot hold a NUL"));
+        }
+        let branch = match &wanted.branch {
+            Some(branch) => {
+                let pool = self.ground.projects.pool(project)?;
+                pool.repository().check_branch(branch).map_err(|error| git(&error))?;
+                branch.clone()
+            }
+            None => format!("{OWN_BRANCH}{id}"),
+        };
+        Ok(About { summary: wanted.summary.clone(), project: project.name.clone(), branch, harness, review_harness })
+    }
+
+    /// Two tasks cannot have one branch.
+    fn must_be_free(&self, about: &About) -> Result<(), Problem> {
+        let same = |seen: &&std::sync::Arc<crate::tasks::Seen>| {
+            seen.state.about.project == about.project && seen.state.about.branch == about.branch
+        };
+        match self.ground.tasks.open().iter().find(same) {
+            None => Ok(()),
+            Some(other) => {
+                let message = format!("the branch `{}` is task {}'s", shown(&about.branch), other.id);
+                Err(Problem::new(Status::Refused, "branch_taken", message).hint("choose another branch"))
+            }
+        }
+    }
+}
+
+/// The checkout around a folder, where definitions are looked for: the caller's own, if it is one of this project.
+fn checkout(cwd: &str, project: &Project) -> PathBuf {
+    let folder = Path::new(cwd);
+    let root = folder.ancestors().find(|folder| folder.join(".git").exists());
+    root.map_or_else(|| PathBuf::from(&project.path), Path::to_owned)
+}
+
+/// What TASK.md says from the start. A text without headings of its own stands below `## Context`.
+fn context(given: Option<&str>) -> String {
+    match given.map(str::trim_end).filter(|text| !text.trim().is_empty()) {
+        None => String::new(),
+        Some(text) if text.lines().any(|line| line.starts_with("## ")) => format!("\n{text}\n"),
+        Some(text) => format!("\n## Context\n\n{text}\n"),
+    }
+}

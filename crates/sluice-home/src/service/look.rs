@@ -1,0 +1,111 @@
+//! Looking: tasks, what happened to them, and the log of everything.
+
+use std::path::Path;
+
+use serde_json::Value;
+use sluice_api::problem::{Problem, Status};
+use sluice_api::task::{Attach, History, TaskAnswer, TaskList};
+use sluice_core::machine::RefusalCode;
+use sluice_engine::task_actor::TaskActor;
+use sluice_store::{Cursor, Logged, Order, Query};
+
+use super::Service;
+use crate::files::holds;
+use crate::ground::session_id;
+use crate::projects::described;
+use crate::tasks::{Seen, id_of, stream};
+use crate::view;
+
+/// How many ended tasks a list shows.
+const MOST_LISTED: usize = 1000;
+
+impl Service {
+    /// The tasks, oldest first; with `all` those that have ended as well.
+    pub fn list(&self, status: Option<&str>, project: Option<&str>, all: bool) -> Result<TaskList, Problem> {
+        let mut tasks: Vec<Seen> = self.ground.tasks.open().iter().map(|seen| Seen::clone(seen)).collect();
+        if all || status.is_some() {
+            let query = Query {
+                kind: Some("task".into()),
+                status: status.map(str::to_owned),
+                group: None,
+                open: Some(false),
+                order: Order::Newest,
+                after: None,
+                limit: MOST_LISTED,
+            };
+            for summary in self.ground.tasks.list(&query)? {
+                let Some(id) = id_of(&summary.stream).filter(|_| summary.card.status != TaskActor::DELETED) else {
+                    continue;
+                };
+                // One that cannot be read does not hide the others.
+                tasks.extend(self.ground.tasks.load(id).ok().flatten());
+            }
+        }
+        let fits = |seen: &Seen| {
+            status.is_none_or(|status| seen.status() == status)
+                && project.is_none_or(|project| seen.state.about.project == project)
+        };
+        tasks.retain(fits);
+        tasks.sort_by(|one, other| (one.card.created, &one.id).cmp(&(other.card.created, &other.id)));
+        tasks.dedup_by(|one, other| one.id == other.id);
+        Ok(TaskList { tasks: tasks.iter().map(|seen| self.ground.shown(seen)).collect() })
+    }
+
+    /// One task.
+    pub fn show(&self, id: &str) -> Result<TaskAnswer, Problem> {
+        let seen = self.ground.tasks.find(id)?;
+        Ok(TaskAnswer { task: self.ground.shown(&seen), transition: None, notes: Vec::new(), still_running: false })
+    }
+
+    /// The task whose worktree a folder is in.
+    pub fn here(&self, cwd: &str) -> Result<TaskAnswer, Problem> {
+        let folder = Path::new(cwd).canonicalize().unwrap_or_else(|_| cwd.into());
+        match self.ground.tasks.open().iter().find(|seen| holds(seen, &folder)) {
+            Some(seen) => self.show(&seen.id),
+            None => Err(Problem::not_found(format!("{cwd} is in no task's worktree")).hint("say which task: its id")),
+        }
+    }
+
+    /// Everything that happened to a task.
+    pub fn history(&self, id: &str) -> Result<History, Problem> {
+        let seen = self.ground.tasks.find(id)?;
+        let events = self.ground.tasks.history(&seen.id, 0, usize::MAX >> 1)?;
+        let of_task = stream(&seen.id);
+        let shown = events.into_iter().map(|(number, event)| {
+            view::event(&Logged { cursor: Cursor(number), stream: of_task.clone(), number, event }, Some(&seen))
+        });
+        Ok(History { events: shown.collect() })
+    }
+
+    /// How to look into a task's session.
+    pub fn attach(&self, id: &str) -> Result<Attach, Problem> {
+        let seen = self.ground.tasks.find(id)?;
+        let no = |why: String| Problem::new(Status::Refused, RefusalCode::NotReady.as_str(), why);
+        // The reviewer first: it is the one that is at work.
+        let agents = [&seen.state.beside, &seen.state.main].into_iter();
+        let mut alive = agents.filter(|session| session.is_living()).filter_map(|session| session.agent());
+        let Some(agent) = alive.next() else {
+            return Err(no(format!("task {} has no living session", seen.id)).hint("`sluice task respawn` starts one"));
+        };
+        let session = session_id(&seen.id, agent.id).map_err(Problem::fault)?;
+        let command = self.ground.sessions.attach_command(&session).map_err(|failure| {
+            no(described(&failure)).hint("without tmux nobody can look into a session; `sluice doctor` tells more")
+        })?;
+        Ok(Attach { command: command.into_iter().map(|word| word.to_string_lossy().into_owned()).collect() })
+    }
+
+    /// Events of everything, after a place in the log, as they are shown.
+    pub fn events(&self, after: Cursor, limit: usize) -> Result<Vec<(Cursor, Value)>, Problem> {
+        let logged = self.ground.tasks.log(after, limit)?;
+        let mut known: Option<Seen> = None;
+        let mut shown = Vec::with_capacity(logged.len());
+        for entry in &logged {
+            let id = id_of(&entry.stream).unwrap_or_default();
+            if known.as_ref().is_none_or(|seen| seen.id != id) {
+                known = self.ground.tasks.load(id).ok().flatten();
+            }
+            shown.push((entry.cursor, view::event(entry, known.as_ref())));
+        }
+        Ok(shown)
+    }
+}

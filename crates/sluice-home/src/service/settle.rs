@@ -1,0 +1,92 @@
+//! Waiting until what follows from a change has been done, and telling what that was.
+
+use std::time::Duration;
+
+use sluice_api::problem::Problem;
+use sluice_api::task::{EffectReport, TaskAnswer, Transition};
+use sluice_core::task::event::{Event, Settlement};
+use sluice_engine::codec::task_event;
+use sluice_engine::reactor::Recorded;
+
+use super::{Service, Who};
+use crate::tasks::Seen;
+
+/// How long a person waits for what follows from a command.
+const SETTLE_WITHIN: Duration = Duration::from_secs(60);
+
+impl Service {
+    /// The answer to a command that changed a task: for a person when everything has settled, for a session at once,
+    /// because it may be what the change ends.
+    pub(super) fn settled(&self, who: &Who, id: &str, recorded: Recorded) -> Result<TaskAnswer, Problem> {
+        let most = match who {
+            Who::Person => SETTLE_WITHIN,
+            Who::Session { .. } => Duration::ZERO,
+        };
+        let gone = || Problem::not_found(format!("there is no task `{id}`"));
+        let turns = self.ground.tasks.load(id)?.ok_or_else(gone)?.state.turns_taken;
+        let waited = self.ground.tasks.wait(most, || match self.ground.tasks.load(id) {
+            Ok(Some(seen)) if is_under_way(&seen, turns) => None,
+            other => Some(other),
+        });
+        let (seen, still_running) = match waited {
+            Some(found) => (found?.ok_or_else(gone)?, false),
+            None => (self.ground.tasks.load(id)?.ok_or_else(gone)?, true),
+        };
+        let transition = self.transition(&seen, recorded)?;
+        Ok(TaskAnswer { task: self.ground.shown(&seen), transition, notes: Vec::new(), still_running })
+    }
+
+    /// The change of status that was recorded, and what has become of its hooks.
+    fn transition(&self, seen: &Seen, recorded: Recorded) -> Result<Option<Transition>, Problem> {
+        if recorded.last == recorded.after {
+            return Ok(None);
+        }
+        let limit = usize::try_from(seen.version.saturating_sub(recorded.after)).unwrap_or(usize::MAX >> 1);
+        let history = self.ground.tasks.history(&seen.id, recorded.after, limit)?;
+        let events: Vec<(u64, Event)> = history
+            .iter()
+            .filter_map(|(number, event)| Some((*number, task_event::read(event.version, &event.data).ok()?)))
+            .collect();
+        let moved = events.iter().find_map(|(number, event)| match event {
+            Event::Moved(moved) if *number <= recorded.last => Some(moved),
+            _ => None,
+        });
+        let Some(moved) = moved else { return Ok(None) };
+        let name = |state| seen.lifecycle.state_name(state).to_owned();
+        let effects = reports(&events, moved.turn);
+        Ok(Some(Transition { from: name(moved.from), to: name(moved.to), effects }))
+    }
+}
+
+/// Whether something that was set going by then is not done.
+fn is_under_way(seen: &Seen, turns: u32) -> bool {
+    seen.state.turns.iter().any(|turn| turn.number <= turns)
+}
+
+/// What has become of the hooks of a turn.
+fn reports(events: &[(u64, Event)], of: u32) -> Vec<EffectReport> {
+    let mut reports: Vec<EffectReport> = Vec::new();
+    for (_, event) in events {
+        let (step, action, status, error) = match event {
+            Event::HookAsked { turn, step, action } if *turn == of => (step, action, "running", None),
+            Event::HookSettled { turn, step, action, settlement } if *turn == of => match settlement {
+                Settlement::Done => (step, action, "done", None),
+                Settlement::Idle => (step, action, "idle", None),
+                Settlement::Skipped(why) => (step, action, "skipped", Some(why.clone())),
+                Settlement::Failed(why) => (step, action, "failed", Some(why.clone())),
+            },
+            _ => continue,
+        };
+        let report = EffectReport {
+            id: format!("turn-{of}/{step} {action}"),
+            action: action.to_string(),
+            status: status.into(),
+            error,
+        };
+        match reports.iter_mut().find(|other| other.id == report.id) {
+            Some(other) => *other = report,
+            None => reports.push(report),
+        }
+    }
+    reports
+}

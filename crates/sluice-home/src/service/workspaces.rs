@@ -1,0 +1,179 @@
+//! Worktrees, and work that was put away.
+
+use std::path::PathBuf;
+use std::time::SystemTime;
+
+use sluice_api::problem::Problem;
+use sluice_api::project::{Project, ProjectChange};
+use sluice_api::workspace::{Kept, Restore, Workspace, WorkspaceList};
+use sluice_worker::workspace::{Head, Kept as Keep, Kind, Pool, Target, WorkspaceName};
+
+use super::{Service, Who};
+use crate::clock::written;
+use crate::ground::pool_name;
+use crate::projects::git;
+use crate::rooms::had;
+
+impl Service {
+    /// Every worktree of these projects, and what was put away.
+    pub fn workspaces(&self, project: Option<&str>) -> Result<WorkspaceList, Problem> {
+        let mut list = WorkspaceList::default();
+        for project in self.some_projects(project)? {
+            // A repository that is gone hides no other.
+            let Ok(pool) = self.ground.projects.pool(&project) else { continue };
+            self.list_pool(&project, &pool, &mut list)?;
+        }
+        Ok(list)
+    }
+
+    fn some_projects(&self, name: Option<&str>) -> Result<Vec<Project>, Problem> {
+        match name {
+            Some(name) => Ok(vec![self.ground.projects.get(name)?]),
+            None => Ok(self.ground.projects.list()),
+        }
+    }
+
+    fn list_pool(&self, project: &Project, pool: &Pool, list: &mut WorkspaceList) -> Result<(), Problem> {
+        let open = self.ground.tasks.open();
+        let numbered = (1..=u32::try_from(project.pool_size).unwrap_or(u32::MAX)).map(WorkspaceName::numbered);
+        let mut names: Vec<WorkspaceName> = numbered.collect();
+        let others = pool.names().map_err(|error| git(&error))?;
+        names.extend(others.into_iter().filter(|name| !names.contains(name)).collect::<Vec<_>>());
+        for name in names {
+            let path = pool.folder(&name).display().to_string();
+            let state = pool.status(&name).map_err(|error| git(&error))?;
+            let task = open.iter().find(|seen| had(&seen.state.workspace) == Some(&path)).map(|seen| seen.id.clone());
+            let branch = state.as_ref().and_then(|state| match &state.head {
+                Head::Branch(branch) | Head::Rebasing(branch) => Some(branch.clone()),
+                Head::Detached => None,
+            });
+            list.workspaces.push(Workspace {
+                name: format!("{}/{name}", project.name),
+                project: project.name.clone(),
+                path,
+                task,
+                branch,
+                dirty: state.as_ref().is_some_and(|state| state.dirty),
+                exists: state.is_some(),
+            });
+        }
+        let kept = pool.kept().map_err(|error| git(&error))?;
+        list.kept.extend(kept.iter().map(|kept| shown(project, kept)));
+        Ok(())
+    }
+
+    /// Makes all worktrees of a project.
+    pub fn init_workspaces(
+        &self,
+        who: &Who,
+        project: Option<&str>,
+        cwd: Option<&str>,
+    ) -> Result<WorkspaceList, Problem> {
+        who.must_be_person("making worktrees")?;
+        let project = self.project(project, cwd)?;
+        let pool = self.ground.projects.pool(&project)?;
+        let names: Vec<WorkspaceName> =
+            (1..=u32::try_from(project.pool_size).unwrap_or(u32::MAX)).map(WorkspaceName::numbered).collect();
+        pool.init(&names).map_err(|error| git(&error))?;
+        self.workspaces(Some(&project.name))
+    }
+
+    /// Removes worktrees that no task has. What is in them is kept first.
+    pub fn collect_workspaces(&self, who: &Who, project: Option<&str>) -> Result<WorkspaceList, Problem> {
+        who.must_be_person("clearing worktrees")?;
+        for project in self.some_projects(project)? {
+            let Ok(pool) = self.ground.projects.pool(&project) else { continue };
+            let open = self.ground.tasks.open();
+            let used = open.iter().filter_map(|seen| pool_name(had(&seen.state.workspace)?));
+            let swept = pool.gc(&used.collect::<Vec<_>>(), None).map_err(|error| git(&error))?;
+            if let Some(error) = swept.removed.iter().find_map(|swept| swept.outcome.as_ref().err()) {
+                return Err(git(error));
+            }
+        }
+        self.workspaces(project)
+    }
+
+    /// Brings back work that was put away, into a new folder.
+    pub fn restore_work(&self, who: &Who, wanted: &Restore) -> Result<PathBuf, Problem> {
+        who.must_be_person("restoring work")?;
+        let mut known = Vec::new();
+        for project in self.ground.projects.list() {
+            let Ok(pool) = self.ground.projects.pool(&project) else { continue };
+            let kept = pool.kept().map_err(|error| git(&error))?;
+            known.extend(kept.into_iter().filter(|it| it.task.starts_with(&wanted.task)).map(|it| (pool.clone(), it)));
+        }
+        let fits = |kept: &Keep| wanted.number.is_none_or(|number| kept.number == number);
+        let newest = known.into_iter().filter(|(_, kept)| fits(kept)).max_by_key(|(_, kept)| (kept.time, kept.number));
+        let Some((pool, kept)) = newest else {
+            return Err(Problem::not_found(format!("nothing is kept for `{}`", wanted.task))
+                .hint("`sluice workspace list` shows what is"));
+        };
+        let target = Target::Folder(PathBuf::from(&wanted.into));
+        let restored = pool.restore(&kept.task, kept.number, &target).map_err(|error| git(&error))?;
+        Ok(restored.folder.unwrap_or_else(|| PathBuf::from(&wanted.into)))
+    }
+
+    /// Adds a project.
+    pub fn add_project(&self, who: &Who, wanted: ProjectChange) -> Result<Project, Problem> {
+        who.must_be_person("adding a project")?;
+        self.ground.projects.add(wanted)
+    }
+
+    /// Changes a project. Its name stays while it has open tasks, which know it by that.
+    pub fn update_project(&self, who: &Who, name: &str, wanted: ProjectChange) -> Result<Project, Problem> {
+        who.must_be_person("changing a project")?;
+        if wanted.name.as_deref().is_some_and(|new| new != name) || wanted.path.is_some() {
+            self.must_have_no_tasks(name)?;
+        }
+        self.ground.projects.update(name, wanted)
+    }
+
+    /// Forgets a project without open tasks.
+    pub fn remove_project(&self, who: &Who, name: &str) -> Result<Project, Problem> {
+        who.must_be_person("removing a project")?;
+        self.must_have_no_tasks(name)?;
+        self.ground.projects.remove(name)
+    }
+
+    /// Takes over a projects.json.
+    pub fn import_projects(&self, who: &Who, document: &serde_json::Value) -> Result<Vec<Project>, Problem> {
+        who.must_be_person("importing projects")?;
+        self.ground.projects.import(document)
+    }
+
+    fn must_have_no_tasks(&self, project: &str) -> Result<(), Problem> {
+        let open = self.ground.tasks.open();
+        let ids: Vec<&str> =
+            open.iter().filter(|seen| seen.state.about.project == project).map(|seen| seen.id.as_str()).collect();
+        if ids.is_empty() {
+            return Ok(());
+        }
+        let message = format!("the project has open tasks: {}", ids.join(", "));
+        Err(Problem::new(sluice_api::problem::Status::Refused, "has_tasks", message).hint("merge or cancel them first"))
+    }
+}
+
+fn shown(project: &Project, kept: &Keep) -> Kept {
+    let since = kept.time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let what: Vec<&str> = kept.what.iter().map(|kind| word(*kind)).collect();
+    Kept {
+        project: project.name.clone(),
+        task: kept.task.clone(),
+        number: kept.number,
+        reference: kept.reference.clone(),
+        what: what.join(", "),
+        at: written(i64::try_from(since.as_millis()).unwrap_or(0)),
+    }
+}
+
+fn word(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Staged => "staged changes",
+        Kind::Unstaged => "changes",
+        Kind::Untracked => "new files",
+        Kind::Conflict => "conflicts",
+        Kind::Commits => "commits",
+        Kind::Repository => "a repository inside",
+        Kind::Branch => "a branch",
+    }
+}

@@ -1,0 +1,242 @@
+//! What there is to see: every open task as the store has it, kept up to date by what the engine says has changed.
+//!
+//! It only reads. Whoever waits for something to become true waits here.
+
+use std::collections::BTreeMap;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use sluice_api::Problem;
+use sluice_core::lifecycle::Lifecycle;
+use sluice_core::task::TaskState;
+use sluice_engine::host::Observer;
+use sluice_engine::loader::{Definitions, Loader, Read, Trouble};
+use sluice_engine::task_actor::TaskActor;
+use sluice_store::{Card, Cursor, Event, Logged, Query, Store, StoreError, StreamId, Summary};
+
+/// What the names of all tasks' streams begin with.
+const KIND: &str = "task/";
+/// How many streams are read together.
+const PAGE: usize = 1000;
+
+/// The stream of a task.
+pub fn stream(id: &str) -> StreamId {
+    StreamId::new(format!("{KIND}{id}"))
+}
+
+/// The task of a stream.
+pub fn id_of(stream: &StreamId) -> Option<&str> {
+    stream.as_str().strip_prefix(KIND)
+}
+
+/// A task as it stood when it was read.
+#[derive(Clone)]
+pub struct Seen {
+    /// Its id.
+    pub id: String,
+    /// How many events it has.
+    pub version: u64,
+    /// What lists show of it.
+    pub card: Card,
+    /// Where it stands.
+    pub state: TaskState,
+    /// What it goes through.
+    pub lifecycle: Arc<Lifecycle>,
+}
+
+impl Seen {
+    fn of(read: Read<TaskActor>) -> Seen {
+        let Read { version, card, actor } = read;
+        Seen {
+            id: actor.id().into(),
+            version,
+            card,
+            state: actor.state().clone(),
+            lifecycle: actor.lifecycle().clone(),
+        }
+    }
+
+    /// The name of its status.
+    pub fn status(&self) -> &str {
+        self.lifecycle.state_name(self.state.status)
+    }
+}
+
+/// The open tasks, and the way to all others.
+pub struct Tasks {
+    loader: Mutex<Loader>,
+    open: Mutex<BTreeMap<String, Arc<Seen>>>,
+    /// Grows with every change.
+    generation: Mutex<u64>,
+    changed: Condvar,
+}
+
+/// Tells the reading side what changed.
+struct Hints(Sender<Vec<StreamId>>);
+
+impl Observer for Hints {
+    fn changed(&mut self, streams: Vec<StreamId>) {
+        let _ = self.0.send(streams);
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Tasks {
+    /// Reads all open tasks, and goes on reading what the observer hears of.
+    pub fn start(
+        store: &Store,
+        definitions: Arc<dyn Definitions>,
+    ) -> Result<(Arc<Tasks>, Box<dyn Observer>), StoreError> {
+        let loader = Loader::new(store.reader()?, definitions);
+        let tasks = Arc::new(Tasks {
+            loader: Mutex::new(loader),
+            open: Mutex::default(),
+            generation: Mutex::new(0),
+            changed: Condvar::new(),
+        });
+        tasks.read_all()?;
+        let (sender, receiver) = channel();
+        let reading = tasks.clone();
+        let thread = std::thread::Builder::new().name("tasks".into());
+        thread.spawn(move || reading.follow(&receiver)).expect("the system gives a thread at the start");
+        Ok((tasks, Box::new(Hints(sender))))
+    }
+
+    fn read_all(&self) -> Result<(), StoreError> {
+        let mut after = StreamId::new(KIND);
+        loop {
+            let page = locked(&self.loader).reader().open_streams(Some(&after), PAGE)?;
+            let of_tasks: Vec<&StreamId> = page.iter().filter(|stream| id_of(stream).is_some()).collect();
+            for stream in &of_tasks {
+                self.refresh(stream);
+            }
+            match (page.last(), of_tasks.len()) {
+                (Some(last), PAGE) => after = last.clone(),
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    /// Reads what changed until the engine is gone. What comes together is read together, each stream once.
+    fn follow(&self, hints: &Receiver<Vec<StreamId>>) {
+        while let Ok(mut streams) = hints.recv() {
+            streams.extend(hints.try_iter().flatten());
+            streams.retain(|stream| id_of(stream).is_some());
+            streams.sort();
+            streams.dedup();
+            streams.iter().for_each(|stream| self.refresh(stream));
+            *locked(&self.generation) += 1;
+            self.changed.notify_all();
+        }
+    }
+
+    /// Reads a task again, now.
+    pub fn refresh(&self, stream: &StreamId) {
+        // What cannot be read now is read when it changes again; the engine says what is wrong with it.
+        let Ok(found) = locked(&self.loader).task(stream) else { return };
+        let Some(id) = id_of(stream) else { return };
+        match found.map(Seen::of).filter(|seen| seen.card.open) {
+            Some(seen) => drop(locked(&self.open).insert(id.to_owned(), Arc::new(seen))),
+            None => drop(locked(&self.open).remove(id)),
+        }
+    }
+
+    /// The open tasks, oldest first.
+    pub fn open(&self) -> Vec<Arc<Seen>> {
+        let mut tasks: Vec<Arc<Seen>> = locked(&self.open).values().cloned().collect();
+        tasks.sort_by(|one, other| (one.card.created, &one.id).cmp(&(other.card.created, &other.id)));
+        tasks
+    }
+
+    /// The task with this id, as the store has it now.
+    pub fn load(&self, id: &str) -> Result<Option<Seen>, Problem> {
+        locked(&self.loader).task(&stream(id)).map(|read| read.map(Seen::of)).map_err(|trouble| unread(&trouble))
+    }
+
+    /// The task whose id begins like this; the error says why there is not exactly one.
+    pub fn find(&self, begins: &str) -> Result<Seen, Problem> {
+        let none = || {
+            Problem::not_found(format!("there is no task `{begins}`"))
+                .hint("`sluice task list --all` shows all of them")
+        };
+        if begins.is_empty() {
+            return Err(none());
+        }
+        let wanted = format!("{KIND}{begins}");
+        let found = locked(&self.loader).reader().named(&wanted, 9).map_err(|error| unread(&Trouble::Store(error)))?;
+        match found.as_slice() {
+            [] => Err(none()),
+            [one] => self.load(id_of(one).unwrap_or_default())?.ok_or_else(none),
+            [exact, ..] if exact.as_str() == wanted => self.load(begins)?.ok_or_else(none),
+            several => {
+                let ids: Vec<&str> = several.iter().filter_map(id_of).collect();
+                Err(Problem::bad_request(format!("`{begins}` could be any of: {}", ids.join(", ")))
+                    .hint("say more of it"))
+            }
+        }
+    }
+
+    /// A page of cards, open or not.
+    pub fn list(&self, query: &Query) -> Result<Vec<Summary>, Problem> {
+        let page = locked(&self.loader).reader().list(query).map_err(|error| unread(&Trouble::Store(error)))?;
+        Ok(page.items)
+    }
+
+    /// Events of a task with a number above `after`.
+    pub fn history(&self, id: &str, after: u64, limit: usize) -> Result<Vec<(u64, Event)>, Problem> {
+        let read = locked(&self.loader).reader().history(&stream(id), after, limit);
+        read.map_err(|error| unread(&Trouble::Store(error)))
+    }
+
+    /// Events of everything, after a place in the log.
+    pub fn log(&self, after: Cursor, limit: usize) -> Result<Vec<Logged>, Problem> {
+        locked(&self.loader).reader().log(after, limit).map_err(|error| unread(&Trouble::Store(error)))
+    }
+
+    /// A body that was kept.
+    pub fn blob(&self, digest: &sluice_store::Digest) -> Result<Option<Vec<u8>>, Problem> {
+        locked(&self.loader).reader().blob(digest).map_err(|error| unread(&Trouble::Store(error)))
+    }
+
+    /// Waits until something has changed, or the time is up.
+    pub fn wait_for_change(&self, most: Duration) {
+        let before = *locked(&self.generation);
+        self.wait(most, || (*locked(&self.generation) != before).then_some(()));
+    }
+
+    /// Looks again after every change, until `look` finds something or the time is up.
+    pub fn wait<T>(&self, most: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
+        let until = Instant::now() + most;
+        loop {
+            let before = *locked(&self.generation);
+            if let Some(found) = look() {
+                return Some(found);
+            }
+            let mut generation = locked(&self.generation);
+            while *generation == before {
+                let left = until.saturating_duration_since(Instant::now());
+                if left.is_zero() {
+                    return None;
+                }
+                generation = self.changed.wait_timeout(generation, left).unwrap_or_else(PoisonError::into_inner).0;
+            }
+        }
+    }
+}
+
+/// Why a task cannot be shown.
+fn unread(trouble: &Trouble) -> Problem {
+    match trouble {
+        Trouble::Damaged(why) => {
+            Problem::fault(why.clone()).hint("what is stored of it stays as it is; see `sluice doctor`")
+        }
+        Trouble::Store(error) => match error.retry_after() {
+            Some(_) => Problem::unavailable(error.to_string()),
+            None => Problem::fault(error.to_string()),
+        },
+    }
+}

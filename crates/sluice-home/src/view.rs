@@ -1,0 +1,141 @@
+//! Tasks and their events as they are shown.
+
+use serde_json::{Value, json};
+use sluice_api::task::Task;
+use sluice_core::lifecycle::FieldValue;
+use sluice_core::task::Event;
+use sluice_core::task::event::Settlement;
+use sluice_core::task::input::Update;
+use sluice_core::task::session::{Change, Exit, Place};
+use sluice_core::task::state::{Pulse, Workspace};
+use sluice_engine::codec::task_event;
+use sluice_store::Logged;
+
+use crate::clock::written;
+use crate::tasks::{Seen, id_of};
+
+/// What is known of a task beside its state.
+#[derive(Clone, Debug, Default)]
+pub struct Beside {
+    /// The name of its tmux session.
+    pub tmux_session: Option<String>,
+    /// How long its agent has been silent.
+    pub idle_seconds: Option<u64>,
+}
+
+/// A task, for people and programs.
+pub fn task(seen: &Seen, beside: Beside) -> Task {
+    let state = &seen.state;
+    let about = &state.about;
+    Task {
+        id: seen.id.clone(),
+        project: about.project.clone(),
+        branch: about.branch.clone(),
+        workflow: seen.lifecycle.name.to_string(),
+        harness: about.harness.clone(),
+        review_harness: about.review_harness.clone(),
+        status: seen.status().to_owned(),
+        review_round: state.review_round,
+        crash_count: state.crash_count,
+        summary: about.summary.clone(),
+        workspace: match &state.workspace {
+            Workspace::Bound(name) => Some(name.0.clone()),
+            Workspace::Unbound | Workspace::Reserved(_) => None,
+        },
+        tmux_session: beside.tmux_session,
+        session: match state.pulse() {
+            Pulse::Active => "active",
+            Pulse::Crashed => "crashed",
+            Pulse::Inactive => "inactive",
+        }
+        .into(),
+        idle_seconds: beside.idle_seconds,
+        attention: state.attention.as_ref().map(ToString::to_string),
+        pr_url: state.pull_request.clone(),
+        created_at: written(seen.card.created),
+        updated_at: written(seen.card.updated),
+    }
+}
+
+/// An event of the log, for people and programs. The task it is about, if it is known, gives the numbers names.
+pub fn event(logged: &Logged, seen: Option<&Seen>) -> Value {
+    let event = &logged.event;
+    let mut data = match task_event::read(event.version, &event.data).ok().zip(seen) {
+        Some((read, seen)) if id_of(&logged.stream).is_some() && read.type_name() == event.kind => told(&read, seen),
+        _ => serde_json::from_slice(&event.data).unwrap_or(Value::Null),
+    };
+    if let (Value::Object(facts), Some(seen)) = (&mut data, seen) {
+        facts.insert("task_id".into(), json!(seen.id));
+        facts.insert("project".into(), json!(seen.state.about.project));
+    }
+    json!({
+        "seq": logged.cursor.0,
+        "id": format!("{}:{}", logged.stream, logged.number),
+        "type": event.kind,
+        "time": written(event.time),
+        "actor": event.actor,
+        "correlation_id": event.correlation,
+        "caused_by": event.caused_by,
+        "data": data,
+    })
+}
+
+/// What an event of a task says, in names instead of numbers.
+fn told(event: &Event, seen: &Seen) -> Value {
+    let name = |state| seen.lifecycle.state_name(state).to_owned();
+    let exit = |exit: &Exit| match exit {
+        Exit::Code(code) => format!("exit code {code}"),
+        Exit::Signal(signal) => format!("signal {signal}"),
+        Exit::Lost => "lost".to_owned(),
+    };
+    match event {
+        Event::Created(it) => json!({
+            "status": name(it.status), "summary": it.about.summary, "branch": it.about.branch,
+            "harness": it.about.harness, "review_harness": it.about.review_harness,
+        }),
+        Event::Moved(it) => json!({
+            "from": name(it.from), "to": name(it.to), "verdict": it.judged.as_ref().map(|judged| judged.verdict.word()),
+        }),
+        Event::Began { turn, .. } => json!({ "turn": turn }),
+        Event::Respawning { place, .. } => json!({ "place": word(*place) }),
+        Event::Advanced { session, to } => json!({ "session": session.to_string(), "to": name(*to) }),
+        Event::Crashed { session, exit: how, count } => {
+            json!({ "session": session.to_string(), "exit": exit(how), "crash_count": count })
+        }
+        Event::Merged | Event::Cancelled | Event::WorkspaceReleased | Event::AttentionCleared => json!({}),
+        Event::Updated(Update::Summary(text)) => json!({ "summary": text }),
+        Event::Updated(Update::Branch(text)) => json!({ "branch": text }),
+        Event::Updated(Update::PullRequest(url)) | Event::PullRequestOpened(url) => json!({ "pr_url": url }),
+        Event::FieldSet { field, value } => match value {
+            FieldValue::Number(number) => json!({ "field": field.to_string(), "value": number }),
+            FieldValue::Text(text) => json!({ "field": field.to_string(), "value": text }),
+        },
+        Event::WorkspaceReserved(name) | Event::WorkspaceBound(name) => json!({ "workspace": name.0 }),
+        Event::Session { place, session, change, .. } => {
+            let how = match change {
+                Change::Exited(how) => Some(exit(how)),
+                Change::NotStarted(why) => Some(why.clone()),
+                Change::Asked(_) | Change::Started | Change::EndAsked | Change::Ended | Change::NotEnded => None,
+            };
+            json!({ "place": word(*place), "session": session.to_string(), "how": how })
+        }
+        Event::HookAsked { turn, step, action } => json!({ "hook": format!("turn-{turn}/{step} {action}") }),
+        Event::HookSettled { turn, step, action, settlement } => {
+            let error = match settlement {
+                Settlement::Done | Settlement::Idle => None,
+                Settlement::Skipped(why) | Settlement::Failed(why) => Some(why),
+            };
+            json!({ "hook": format!("turn-{turn}/{step} {action}"), "action": action.word(), "error": error })
+        }
+        Event::TurnSettled { turn } => json!({ "turn": turn }),
+        Event::NotWritten(why) => json!({ "action": "write_artifact", "error": why }),
+        Event::AttentionSet(attention) => json!({ "attention": attention.to_string() }),
+    }
+}
+
+fn word(place: Place) -> &'static str {
+    match place {
+        Place::Main => "main",
+        Place::Beside => "beside",
+    }
+}

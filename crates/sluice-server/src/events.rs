@@ -1,0 +1,144 @@
+//! The log of everything, as lines of JSON: what there is, and with `follow` what comes.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::extract::{Query, State};
+use axum::http::{HeaderValue, header};
+use axum::response::Response;
+use futures_util::stream;
+use serde_json::Value;
+use sluice_api::Problem;
+use sluice_store::Cursor;
+
+use crate::answer::refuse;
+use crate::run::App;
+
+/// How many events are read at once.
+const PAGE: usize = 500;
+/// Whoever follows looks by itself after this time, whatever was heard.
+const BACKSTOP: Duration = Duration::from_secs(10);
+
+/// Which events somebody wants.
+#[derive(Debug, Default)]
+struct Wanted {
+    kind: Option<String>,
+    since: Option<String>,
+    correlation: Option<String>,
+    follow: bool,
+}
+
+pub(crate) async fn events(
+    State(app): State<Arc<App>>,
+    Query(mut filters): Query<BTreeMap<String, String>>,
+) -> Response {
+    app.touch();
+    let since = match filters.remove("since").map(|text| moment(&text)).transpose() {
+        Ok(since) => since,
+        Err(problem) => return refuse(&problem),
+    };
+    let wanted = Wanted {
+        kind: filters.remove("type"),
+        since,
+        correlation: filters.remove("correlation"),
+        follow: filters.get("follow").is_some_and(|word| word == "true"),
+    };
+    let lines = stream::unfold((app, wanted, Cursor::default()), |(app, wanted, after)| async move {
+        let (lines, after) = next(&app, &wanted, after).await?;
+        Some((Ok::<Bytes, std::io::Error>(lines.into()), (app, wanted, after)))
+    });
+    let mut response = Response::new(Body::from_stream(lines));
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/x-ndjson"));
+    response
+}
+
+/// The next lines and where they end; `None` when there are no more and nobody waits for more.
+async fn next(app: &Arc<App>, wanted: &Wanted, mut after: Cursor) -> Option<(String, Cursor)> {
+    loop {
+        let asked = app.clone();
+        let page = tokio::task::spawn_blocking(move || asked.service.events(after, PAGE)).await.ok()?.ok()?;
+        let last = page.last().map(|(cursor, _)| *cursor);
+        let lines: String =
+            page.iter().filter(|(_, event)| fits(wanted, event)).map(|(_, event)| format!("{event}\n")).collect();
+        after = last.unwrap_or(after);
+        if !lines.is_empty() {
+            return Some((lines, after));
+        }
+        if last.is_some() {
+            continue;
+        }
+        if !wanted.follow || app.is_stopping() {
+            return None;
+        }
+        let waiting = app.clone();
+        let heard = tokio::task::spawn_blocking(move || waiting.service.ground().tasks.wait_for_change(BACKSTOP));
+        drop(heard.await);
+    }
+}
+
+fn fits(wanted: &Wanted, event: &Value) -> bool {
+    let text = |key: &str| event[key].as_str().unwrap_or_default();
+    wanted.kind.as_deref().is_none_or(|pattern| matches(pattern, text("type")))
+        && wanted.since.as_deref().is_none_or(|since| text("time") >= since)
+        && wanted.correlation.as_deref().is_none_or(|begins| text("correlation_id").starts_with(begins))
+}
+
+/// Whether a text fits a pattern in which `*` stands for anything.
+fn matches(pattern: &str, text: &str) -> bool {
+    match pattern.split_once('*') {
+        None => pattern == text,
+        Some((start, rest)) => text.strip_prefix(start).is_some_and(|left| {
+            (0..=left.len()).filter(|at| left.is_char_boundary(*at)).any(|at| matches(rest, &left[at..]))
+        }),
+    }
+}
+
+/// A time, or how long ago, as events have it.
+fn moment(text: &str) -> Result<String, Problem> {
+    if let Ok(time) = text.parse::<jiff::Timestamp>() {
+        return Ok(format!("{time:.3}"));
+    }
+    let wrong = || {
+        Problem::bad_request(format!("`{text}` is no time"))
+            .hint("say 2026-11-15T12:00:00Z, or how long ago: 90s, 5m, 2h, 7d")
+    };
+    let (number, unit) = text.split_at(text.len() - text.chars().last().map_or(0, char::len_utf8));
+    let number: i64 = number.parse().map_err(|_| wrong())?;
+    let seconds = match unit {
+        "s" => number,
+        "m" => number.saturating_mul(60),
+        "h" => number.saturating_mul(3600),
+        "d" => number.saturating_mul(86_400),
+        _ => return Err(wrong()),
+    };
+    let since = jiff::Timestamp::now().checked_sub(jiff::SignedDuration::from_secs(seconds)).map_err(|_| wrong())?;
+    Ok(format!("{since:.3}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns() {
+        for (pattern, text, fit) in [
+            ("task.*", "task.created", true),
+            ("*", "", true),
+            ("*.created", "task.created", true),
+            ("task.created", "task.created", true),
+            ("task", "task.created", false),
+            ("a*b*c", "aXbYc", true),
+            ("a*b*c", "aXbY", false),
+        ] {
+            assert_eq!(matches(pattern, text), fit, "{pattern} {text}");
+        }
+    }
+
+    #[test]
+    fn times() {
+        assert_eq!(moment("2026-11-15T12:00:00Z").ok().as_deref(), Some("2026-11-15T12:00:00.000Z"));
+        assert!(moment("5m").is_ok() && moment("é").is_err() && moment("").is_err() && moment("5y").is_err());
+    }
+}

@@ -1,0 +1,12 @@
+//! The engine's doors: HTTP with JSON, over the unix socket of its home.
+//!
+//! It translates: a request becomes a question to [`sluice_home::service::Service`], its answer a response. Who asks is
+//! known by the process at the other end of the socket. Nothing is decided here.
+
+mod answer;
+mod events;
+mod log;
+mod routes;
+mod run;
+
+pub use run::run;

@@ -1,0 +1,53 @@
+//! What the engine writes about itself: lines in a file, which is turned over before it grows too large.
+
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+/// A log is turned over when it has so many bytes.
+const LARGEST: u64 = 5 << 20;
+/// So many old ones are kept.
+const OLD: u32 = 3;
+
+/// The log.
+pub(crate) struct Log {
+    path: PathBuf,
+    file: Mutex<Option<File>>,
+}
+
+impl Log {
+    /// The log at this path. One that cannot be written is done without: it must not keep the engine from working.
+    pub(crate) fn open(path: &Path) -> Log {
+        let folder = path.parent().map_or(Ok(()), std::fs::create_dir_all);
+        let file = folder.ok().and_then(|()| append(path));
+        Log { path: path.to_owned(), file: Mutex::new(file) }
+    }
+
+    /// Writes a line.
+    pub(crate) fn line(&self, text: &str) {
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let full = file.as_ref().and_then(|file| file.metadata().ok()).is_some_and(|it| it.len() >= LARGEST);
+        if full {
+            *file = None;
+            self.turn_over();
+            *file = append(&self.path);
+        }
+        if let Some(file) = file.as_mut() {
+            let text = text.replace('\n', " ");
+            let _ = writeln!(file, "{} {} {text}", jiff::Timestamp::now(), std::process::id());
+        }
+    }
+
+    fn turn_over(&self) {
+        let numbered = |number: u32| PathBuf::from(format!("{}.{number}", self.path.display()));
+        for number in (1..OLD).rev() {
+            let _ = std::fs::rename(numbered(number), numbered(number + 1));
+        }
+        let _ = std::fs::rename(&self.path, numbered(1));
+    }
+}
+
+fn append(path: &Path) -> Option<File> {
+    OpenOptions::new().create(true).append(true).open(path).ok()
+}

@@ -1,0 +1,67 @@
+//! `sluice project`: repositories whose tasks are kept.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+/// Add, change and list projects: the repositories that agents work on
+#[derive(Debug, Subcommand)]
+#[command(after_help = "Example:\n  cd ~/work/coffee && sluice project add --pool-size 4")]
+pub(crate) enum Project {
+    /// Add a repository
+    #[command(after_help = "Example:\n  sluice project add ~/work/coffee --name coffee --workflow persistent")]
+    Add {
+        /// Its main checkout; the repository around the current folder unless given
+        #[arg(value_name = "PATH")]
+        path: Option<PathBuf>,
+        /// What to call it; the folder's name unless given
+        #[arg(long)]
+        name: Option<String>,
+        #[command(flatten)]
+        flags: ProjectFlags,
+    },
+    /// Change a project
+    #[command(after_help = "Example:\n  sluice project update coffee --pool-size 6")]
+    Update {
+        /// The project
+        name: String,
+        /// Another place of its main checkout
+        #[arg(long, value_name = "PATH")]
+        path: Option<PathBuf>,
+        /// Another name
+        #[arg(long = "name", value_name = "N")]
+        new_name: Option<String>,
+        #[command(flatten)]
+        flags: ProjectFlags,
+    },
+    /// List the projects
+    #[command(after_help = "Example:\n  sluice project list --json")]
+    List,
+    /// Forget a project; its repository stays as it is
+    #[command(after_help = "Example:\n  sluice project remove coffee")]
+    Remove {
+        /// The project
+        name: String,
+    },
+    /// Take over the projects of a projects.json
+    #[command(after_help = "Example:\n  sluice project import ~/orange/projects.json")]
+    Import {
+        /// The file
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+    },
+}
+
+/// What can be set of a project.
+#[derive(Debug, Args)]
+pub(crate) struct ProjectFlags {
+    /// How many worktrees there are at most, and so how many tasks at once
+    #[arg(long, value_name = "K")]
+    pub(crate) pool_size: Option<usize>,
+    /// The lifecycle of its tasks
+    #[arg(long, value_name = "W")]
+    pub(crate) workflow: Option<String>,
+    /// The branch that work starts from and is merged into
+    #[arg(long, value_name = "B")]
+    pub(crate) default_branch: Option<String>,
+}

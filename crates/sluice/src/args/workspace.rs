@@ -1,0 +1,44 @@
+//! `sluice workspace`: the worktrees that tasks are lent.
+
+use std::path::PathBuf;
+
+use clap::Subcommand;
+
+/// Look after the worktrees that tasks are lent
+#[derive(Debug, Subcommand)]
+#[command(after_help = "Example:\n  sluice workspace list")]
+pub(crate) enum Workspace {
+    /// Make all worktrees of a project now; they are made when they are needed otherwise
+    #[command(after_help = "Example:\n  sluice workspace init --project coffee")]
+    Init {
+        /// The project; the one around the current folder unless given
+        #[arg(long, value_name = "P")]
+        project: Option<String>,
+    },
+    /// List worktrees, and work that was put away before something was cleared
+    #[command(after_help = "Example:\n  sluice workspace list --json")]
+    List {
+        /// Only of this project
+        #[arg(long, value_name = "P")]
+        project: Option<String>,
+    },
+    /// Remove worktrees that no task has; what is in them is kept first
+    #[command(after_help = "Example:\n  sluice workspace gc")]
+    Gc {
+        /// Only of this project
+        #[arg(long, value_name = "P")]
+        project: Option<String>,
+    },
+    /// Bring back work that was put away
+    #[command(after_help = "Example:\n  sluice workspace restore k3f9 --into ../rescued")]
+    Restore {
+        /// The task whose work it was
+        task: String,
+        /// Which keeping; the newest unless given
+        #[arg(long, value_name = "N")]
+        number: Option<u32>,
+        /// The folder to put it into, which must not exist
+        #[arg(long, value_name = "FOLDER")]
+        into: Option<PathBuf>,
+    },
+}

@@ -1,0 +1,113 @@
+//! Commands about the home itself: its log, its health, its copy, its end.
+
+use serde_json::{Value, json};
+use sluice_api::client::escape;
+
+use crate::args::{Backup, Completions, Events, Restore, Skill};
+use crate::engine::{connect, places, running};
+use crate::output::{Exit, Failure, Output, print, print_bytes, print_json, say};
+
+pub(crate) fn events(arguments: &Events, output: Output) -> Result<Exit, Failure> {
+    let Events { follow, kind, since, correlation } = arguments;
+    let pair = |name: &str, value: &Option<String>| value.as_ref().map(|value| format!("{name}={}", escape(value)));
+    let follow = follow.then(|| "follow=true".to_owned());
+    let query: Vec<String> = [pair("type", kind), pair("since", since), pair("correlation", correlation), follow]
+        .into_iter()
+        .flatten()
+        .collect();
+    connect()?.lines(&format!("/v1/events?{}", query.join("&")), |line| {
+        match output {
+            Output::Json => print_bytes(format!("{line}\n").as_bytes()),
+            Output::People => print(&event_line(&serde_json::from_str(line).unwrap_or_default())),
+        }
+        true
+    })?;
+    Ok(Exit::Done)
+}
+
+/// An event on a line: when, what, who, and the facts.
+pub(crate) fn event_line(event: &Value) -> String {
+    let text = |key: &str| event[key].as_str().unwrap_or_default();
+    let fact = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let facts: Vec<String> = event["data"]
+        .as_object()
+        .into_iter()
+        .flatten()
+        .filter(|(_, value)| !value.is_null())
+        .map(|(key, value)| format!("{key}={}", crate::table::line(&fact(value), 80)))
+        .collect();
+    format!("{}  {:<20} {:<12} {}\n", text("time"), text("type"), text("actor"), facts.join(" "))
+}
+
+pub(crate) fn stop(output: Output) -> Result<Exit, Failure> {
+    let told = |message: &str, stopped: bool| match output {
+        Output::Json => print_json(&json!({ "stopped": stopped })),
+        Output::People => say(message),
+    };
+    match running(&places()?) {
+        None => told("no engine runs here", false),
+        Some(client) => {
+            client.post::<Value>("/v1/stop", &json!({}))?;
+            told("the engine has ended; sessions go on", true);
+        }
+    }
+    Ok(Exit::Done)
+}
+
+pub(crate) fn backup(arguments: &Backup, output: Output) -> Result<Exit, Failure> {
+    let file = std::path::absolute(&arguments.file).unwrap_or_else(|_| arguments.file.clone());
+    let answer: Value = connect()?.post("/v1/backup", &json!({ "file": file.display().to_string() }))?;
+    match output {
+        Output::Json => print_json(&answer),
+        Output::People => say(&format!("copied to {}", file.display())),
+    }
+    Ok(Exit::Done)
+}
+
+pub(crate) fn restore(arguments: &Restore, output: Output) -> Result<Exit, Failure> {
+    let places = places()?;
+    crate::engine::make_home(&places)?;
+    let aside = sluice_home::backup::restore(&places, &arguments.file)?;
+    match output {
+        Output::Json => print_json(&json!({ "restored": arguments.file.display().to_string(), "aside": aside })),
+        Output::People => {
+            say(&format!("restored from {}", arguments.file.display()));
+            aside.iter().for_each(|path| say(&format!("the store before it is kept as {path}")));
+        }
+    }
+    Ok(Exit::Done)
+}
+
+pub(crate) fn doctor(output: Output) -> Result<Exit, Failure> {
+    let places = places()?;
+    let findings = sluice_home::doctor::examine(&places, running(&places).is_some());
+    let is_well = findings.iter().all(|finding| finding.status != sluice_home::doctor::Health::Broken);
+    match output {
+        Output::Json => print_json(&json!({ "ok": is_well, "checks": findings })),
+        Output::People => {
+            for finding in &findings {
+                print(&format!("{:<8} {:<14} {}\n", finding.status.word(), finding.name, finding.found));
+                finding.remedy.iter().for_each(|remedy| print(&format!("{:<23} → {remedy}\n", "")));
+            }
+        }
+    }
+    Ok(if is_well { Exit::Done } else { Exit::Refused })
+}
+
+pub(crate) fn completions(arguments: &Completions) -> Result<Exit, Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(arguments.shell, &mut crate::args::command_line(), "sluice", &mut script);
+    print_bytes(&script);
+    Ok(Exit::Done)
+}
+
+pub(crate) fn skill(arguments: &Skill, output: Output) -> Result<Exit, Failure> {
+    let Skill::Install { harness } = arguments;
+    let home = std::env::var_os("HOME").map(std::path::PathBuf::from).unwrap_or_default();
+    let installed = sluice_home::skills::install(&home, harness.as_deref())?;
+    match output {
+        Output::Json => print_json(&json!({ "installed": installed })),
+        Output::People => installed.iter().for_each(|path| print(&format!("{path}\n"))),
+    }
+    Ok(Exit::Done)
+}

@@ -1,0 +1,27 @@
+//! What Sluice calls itself with: the engine in the background, the process around an agent, the scripted agent.
+
+use std::process::ExitCode;
+
+use crate::args::Inner;
+use crate::engine::{READY, make_home, places};
+use crate::output::{Exit, Failure, print};
+
+pub(crate) fn run(arguments: Inner) -> Result<ExitCode, Failure> {
+    match arguments {
+        Inner::Engine => engine().map(ExitCode::from),
+        Inner::Shim { arguments } => Ok(sluice_worker::shim::main(arguments)),
+        Inner::DemoAgent { arguments } => Ok(sluice_testkit::agent::main(arguments, std::env::vars_os())),
+    }
+}
+
+/// Runs the engine until it is told to end or has nothing to do. Whoever started it reads one line: that it listens,
+/// or why it does not.
+fn engine() -> Result<Exit, Failure> {
+    let places = places()?;
+    make_home(&places)?;
+    sluice_server::run(&places, || print(&format!("{READY}\n"))).map_err(|problem| {
+        print(&format!("{}\n", problem.message.replace('\n', " ")));
+        Failure::from(problem)
+    })?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,72 @@
+//! `sluice project`: said to the engine, and shown as a table.
+
+use serde_json::json;
+use sluice_api::client::escape;
+use sluice_api::project::{Project as Shown, ProjectAnswer, ProjectChange, ProjectList};
+
+use crate::args::{Project, ProjectFlags};
+use crate::engine::connect;
+use crate::output::{Exit, Failure, Output, print_json, say};
+use crate::table;
+
+pub(crate) fn run(arguments: Project, output: Output) -> Result<Exit, Failure> {
+    match arguments {
+        Project::Add { path, name, flags } => {
+            let path = std::path::absolute(path.unwrap_or_else(|| ".".into()))
+                .map_err(|error| Failure::new(Exit::Usage, "bad_path", format!("that path cannot be used: {error}")))?;
+            let change = change(flags, Some(path.display().to_string()), name);
+            let answer: ProjectAnswer = connect()?.post("/v1/projects", &change)?;
+            show(&answer.project, "added", output)
+        }
+        Project::Update { name, path, new_name, flags } => {
+            let path = path.and_then(|path| std::path::absolute(path).ok()).map(|path| path.display().to_string());
+            let change = change(flags, path, new_name);
+            let answer: ProjectAnswer = connect()?.patch(&format!("/v1/projects/{}", escape(&name)), &change)?;
+            show(&answer.project, "changed", output)
+        }
+        Project::List => list(&connect()?.get("/v1/projects")?, output),
+        Project::Remove { name } => {
+            let answer: ProjectAnswer = connect()?.delete(&format!("/v1/projects/{}", escape(&name)))?;
+            show(&answer.project, "removed", output)
+        }
+        Project::Import { file } => {
+            let unreadable = |why: String| {
+                Failure::new(Exit::Usage, "bad_file", format!("{} cannot be imported: {why}", file.display()))
+            };
+            let bytes = std::fs::read(&file).map_err(|error| unreadable(error.to_string()))?;
+            let document: serde_json::Value =
+                serde_json::from_slice(&bytes).map_err(|error| unreadable(error.to_string()))?;
+            list(&connect()?.post("/v1/projects/import", &document)?, output)
+        }
+    }
+}
+
+fn change(flags: ProjectFlags, path: Option<String>, name: Option<String>) -> ProjectChange {
+    let ProjectFlags { pool_size, workflow, default_branch } = flags;
+    ProjectChange { name, path, default_branch, pool_size, workflow }
+}
+
+fn show(project: &Shown, what: &str, output: Output) -> Result<Exit, Failure> {
+    match output {
+        Output::Json => print_json(&json!({ "project": project })),
+        Output::People => {
+            say(&format!("{what}: {} ({}), {} worktrees", project.name, project.path, project.pool_size));
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn list(answer: &ProjectList, output: Output) -> Result<Exit, Failure> {
+    match output {
+        Output::Json => print_json(&json!({ "projects": answer.projects })),
+        Output::People if answer.projects.is_empty() => say("no projects; `sluice project add` adds this repository"),
+        Output::People => {
+            let rows = answer.projects.iter().map(|it| {
+                let workflow = it.workflow.clone().unwrap_or_else(|| "default".into());
+                vec![it.name.clone(), it.default_branch.clone(), it.pool_size.to_string(), workflow, it.path.clone()]
+            });
+            table::print(&["project", "branch", "pool", "workflow", "path"], rows);
+        }
+    }
+    Ok(Exit::Done)
+}

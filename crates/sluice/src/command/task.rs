@@ -1,0 +1,227 @@
+//! `sluice task`: said to the engine, and shown to whoever asked.
+
+use std::io::{IsTerminal, Read, Write};
+use std::os::unix::process::CommandExt;
+
+use serde_json::{Value, json};
+use sluice_api::Client;
+use sluice_api::client::escape;
+use sluice_api::task::{
+    Attach, Branch, CreateTask, History, MergeTask, Message, Task as Shown, TaskAnswer, TaskList, UpdateTask,
+};
+
+use super::home::event_line;
+use crate::args::{Create, Merge, Task, Update};
+use crate::engine::connect;
+use crate::output::{Exit, Failure, Output, print, print_json, say};
+use crate::table;
+
+const TASKS: &str = "/v1/lifecycle/tasks";
+
+pub(crate) fn run(arguments: Task, output: Output) -> Result<Exit, Failure> {
+    match arguments {
+        Task::Create(arguments) => create(arguments, output),
+        Task::List { status, project, all } => list(status, project, all, output),
+        Task::Show { id } => {
+            let answer: TaskAnswer = connect()?.get(&of(&id, ""))?;
+            match output {
+                Output::Json => print_json(&json!({ "task": answer.task })),
+                Output::People => print(&sheet(&answer.task)),
+            }
+            Ok(Exit::Done)
+        }
+        Task::History { id } => {
+            let history: History = connect()?.get(&of(&id, "/history"))?;
+            match output {
+                Output::Json => print_json(&json!({ "events": history.events })),
+                Output::People => history.events.iter().for_each(|event| print(&event_line(event))),
+            }
+            Ok(Exit::Done)
+        }
+        Task::Update(arguments) => update(arguments, output),
+        Task::Spawn { id } => post(&id, "/spawn", &json!({}), output),
+        Task::Respawn { id } => post(&id, "/respawn", &json!({}), output),
+        Task::Attach { id } => attach(&id),
+        Task::CreatePr { id } => post(&id, "/create-pr", &json!({}), output),
+        Task::Cancel { id, yes } => {
+            confirm(yes, &format!("Cancel task {id}? Its agents are ended; work that is not committed is kept."))?;
+            post(&id, "/cancel", &json!({}), output)
+        }
+        Task::Delete { id, yes } => {
+            confirm(yes, &format!("Delete task {id} and its branch? Work that is not merged is kept."))?;
+            answered(&connect()?.delete(&of(&id, ""))?, output)
+        }
+        Task::Merge(Merge { id, local, strategy, force }) => {
+            let strategy = strategy.map(|strategy| strategy.word().to_owned());
+            post(&id, "/merge", &MergeTask { local, strategy, force }, output)
+        }
+        Task::RequestChanges { id, message } => post(&id, "/request-changes", &Message { message }, output),
+        Task::Nudge { id, text } => post(&id, "/nudge", &Message { message: text.join(" ") }, output),
+    }
+}
+
+/// The path of a task, and of something of it.
+fn of(id: &str, rest: &str) -> String {
+    format!("{TASKS}/{}{rest}", escape(id))
+}
+
+fn post(id: &str, rest: &str, body: &impl serde::Serialize, output: Output) -> Result<Exit, Failure> {
+    answered(&connect()?.post(&of(id, rest), body)?, output)
+}
+
+fn create(arguments: Create, output: Output) -> Result<Exit, Failure> {
+    let Create { branch, summary, project, workflow, harness, review_harness, context, status, no_spawn } = arguments;
+    let context = match context.as_deref() {
+        Some("-") => {
+            let mut text = String::new();
+            std::io::stdin().read_to_string(&mut text).map_err(|error| {
+                Failure::new(Exit::Usage, "bad_context", format!("standard input cannot be read as text: {error}"))
+            })?;
+            Some(text)
+        }
+        _ => context,
+    };
+    let environment = || std::env::var("SLUICE_HARNESS").ok().filter(|name| !name.is_empty());
+    let wanted = CreateTask {
+        project,
+        cwd: std::env::current_dir().ok().map(|here| here.display().to_string()),
+        branch,
+        summary: summary.join(" "),
+        workflow,
+        harness: harness.or_else(environment),
+        review_harness,
+        context,
+        status,
+        no_spawn,
+    };
+    answered(&connect()?.post(TASKS, &wanted)?, output)
+}
+
+fn list(status: Option<String>, project: Option<String>, all: bool, output: Output) -> Result<Exit, Failure> {
+    let filter = |name: &str, value: Option<String>| value.map(|value| format!("{name}={}", escape(&value)));
+    let all = all.then(|| "all=true".to_owned());
+    let query: Vec<String> =
+        [filter("status", status), filter("project", project), all].into_iter().flatten().collect();
+    let answer: TaskList = connect()?.get(&format!("{TASKS}?{}", query.join("&")))?;
+    match output {
+        Output::Json => print_json(&json!({ "tasks": answer.tasks })),
+        Output::People if answer.tasks.is_empty() => say("no tasks; `sluice task create BRANCH SUMMARY` makes one"),
+        Output::People => {
+            let rows = answer.tasks.iter().map(|it| {
+                let summary = match &it.attention {
+                    Some(attention) => format!("! {attention} · {}", it.summary),
+                    None => it.summary.clone(),
+                };
+                vec![
+                    it.id.clone(),
+                    it.project.clone(),
+                    it.status.clone(),
+                    it.session.clone(),
+                    it.branch.clone(),
+                    summary,
+                ]
+            });
+            table::print(&["id", "project", "status", "session", "branch", "summary"], rows);
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn update(arguments: Update, output: Output) -> Result<Exit, Failure> {
+    let Update { id, status, branch, summary } = arguments;
+    let client = connect()?;
+    let id = match id {
+        Some(id) => id,
+        None => here(&client)?,
+    };
+    let branch = branch.map(|name| if name.is_empty() { Branch::Current } else { Branch::Named(name) });
+    answered(&client.patch(&of(&id, ""), &UpdateTask { status, branch, summary })?, output)
+}
+
+/// The task whose workspace or session this is.
+fn here(client: &Client) -> Result<String, Failure> {
+    if let Some(id) = std::env::var("SLUICE_TASK").ok().filter(|id| !id.is_empty()) {
+        return Ok(id);
+    }
+    let folder = std::env::current_dir().map(|here| here.display().to_string()).unwrap_or_default();
+    let answer: TaskAnswer = client.get(&format!("{TASKS}/here?cwd={}", escape(&folder)))?;
+    Ok(answer.task.id)
+}
+
+fn attach(id: &str) -> Result<Exit, Failure> {
+    let answer: Attach = connect()?.get(&of(id, "/attach"))?;
+    let Some((program, arguments)) = answer.command.split_first() else {
+        return Err(Failure::new(Exit::Refused, "no_session", format!("task {id} has no session to look into")));
+    };
+    // Inside another tmux it would refuse to nest.
+    let error = std::process::Command::new(program).args(arguments).env_remove("TMUX").exec();
+    Err(Failure::new(Exit::Unavailable, "no_tmux", format!("{program} cannot be run: {error}"))
+        .hint("install tmux; `sluice doctor` tells more"))
+}
+
+/// Asks a person, unless that has been answered.
+fn confirm(yes: bool, question: &str) -> Result<(), Failure> {
+    if yes {
+        return Ok(());
+    }
+    if !std::io::stdin().is_terminal() {
+        return Err(Failure::new(Exit::Usage, "not_confirmed", format!("{question} Nobody is there to answer"))
+            .hint("say it with --yes"));
+    }
+    let _ = write!(anstream::stderr(), "{question} [y/N] ");
+    let mut answer = String::new();
+    let _ = std::io::stdin().read_line(&mut answer);
+    match answer.trim().to_lowercase().as_str() {
+        "y" | "yes" => Ok(()),
+        _ => Err(Failure::new(Exit::Refused, "not_confirmed", "nothing was done")),
+    }
+}
+
+/// What was done, for whoever asked.
+fn answered(answer: &TaskAnswer, output: Output) -> Result<Exit, Failure> {
+    match output {
+        Output::Json => {
+            let mut document = json!({ "task": answer.task, "still_running": answer.still_running });
+            if let Some(transition) = &answer.transition {
+                document["transition"] = json!(transition);
+            }
+            if !answer.notes.is_empty() {
+                document["notes"] = json!(answer.notes);
+            }
+            print_json(&document);
+        }
+        Output::People => tell(answer),
+    }
+    Ok(Exit::Done)
+}
+
+fn tell(answer: &TaskAnswer) {
+    let task = &answer.task;
+    match &answer.transition {
+        Some(transition) => say(&format!("{}: {} → {}", task.id, transition.from, transition.to)),
+        None => say(&format!("{}: {}", task.id, task.status)),
+    }
+    let effects = answer.transition.iter().flat_map(|transition| &transition.effects);
+    for effect in effects.filter(|effect| effect.error.is_some()) {
+        let reason = effect.error.as_deref().unwrap_or_default();
+        say(&format!("  {} {}: {reason}", effect.action, effect.status));
+    }
+    answer.notes.iter().for_each(|note| say(&format!("  {note}")));
+    if let Some(attention) = &task.attention {
+        say(&format!("  attention: {attention}"));
+    }
+    if answer.still_running {
+        say("  still running; `sluice task show` tells when it has settled");
+    }
+    print(&format!("{}\n", task.id));
+}
+
+/// Everything about a task, a line for each fact.
+fn sheet(task: &Shown) -> String {
+    let Ok(Value::Object(facts)) = serde_json::to_value(task) else { return String::new() };
+    let lines = facts.iter().filter(|(_, value)| !value.is_null()).map(|(key, value)| {
+        let text = value.as_str().map_or_else(|| value.to_string(), |text| table::line(text, 2000));
+        format!("{:<15} {text}\n", key.replace('_', " "))
+    });
+    lines.collect()
+}

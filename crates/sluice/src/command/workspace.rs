@@ -1,0 +1,67 @@
+//! `sluice workspace`: said to the engine, and shown as tables.
+
+use serde_json::{Value, json};
+use sluice_api::client::escape;
+use sluice_api::workspace::{Restore, WorkspaceList};
+
+use crate::args::Workspace;
+use crate::engine::connect;
+use crate::output::{Exit, Failure, Output, print, print_json, say};
+use crate::table;
+
+pub(crate) fn run(arguments: Workspace, output: Output) -> Result<Exit, Failure> {
+    match arguments {
+        Workspace::Init { project } => {
+            let here = std::env::current_dir().ok().map(|here| here.display().to_string());
+            show(&connect()?.post("/v1/workspaces/init", &json!({ "project": project, "cwd": here }))?, output)
+        }
+        Workspace::List { project } => {
+            let filter = project.map(|project| format!("?project={}", escape(&project))).unwrap_or_default();
+            show(&connect()?.get(&format!("/v1/workspaces{filter}"))?, output)
+        }
+        Workspace::Gc { project } => {
+            show(&connect()?.post("/v1/workspaces/gc", &json!({ "project": project }))?, output)
+        }
+        Workspace::Restore { task, number, into } => {
+            let into = into.unwrap_or_else(|| format!("{task}-restored").into());
+            let into = std::path::absolute(&into).unwrap_or(into).display().to_string();
+            let answer: Value = connect()?.post("/v1/workspaces/restore", &Restore { task, number, into })?;
+            match output {
+                Output::Json => print_json(&answer),
+                Output::People => print(&format!("{}\n", answer["path"].as_str().unwrap_or_default())),
+            }
+            Ok(Exit::Done)
+        }
+    }
+}
+
+fn show(answer: &WorkspaceList, output: Output) -> Result<Exit, Failure> {
+    if output == Output::Json {
+        print_json(&json!(answer));
+        return Ok(Exit::Done);
+    }
+    if answer.workspaces.is_empty() {
+        say("no worktrees; they are made when a task needs one");
+    } else {
+        let rows = answer.workspaces.iter().map(|it| {
+            let state = match (it.exists, it.dirty) {
+                (false, _) => "not made",
+                (true, true) => "changed",
+                (true, false) => "clean",
+            };
+            let (task, branch) = (it.task.clone().unwrap_or_default(), it.branch.clone().unwrap_or_default());
+            vec![it.name.clone(), it.project.clone(), task, branch, state.into(), it.path.clone()]
+        });
+        table::print(&["workspace", "project", "task", "branch", "state", "path"], rows);
+    }
+    if !answer.kept.is_empty() {
+        print("\n");
+        let rows = answer
+            .kept
+            .iter()
+            .map(|it| vec![it.task.clone(), it.number.to_string(), it.project.clone(), it.at.clone(), it.what.clone()]);
+        table::print(&["kept of", "number", "project", "at", "what"], rows);
+        say("`sluice workspace restore TASK` brings it back");
+    }
+    Ok(Exit::Done)
+}

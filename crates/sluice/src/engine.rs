@@ -1,0 +1,110 @@
+//! The way from a command to the engine of its home: the one that runs, or one that is started in the background.
+
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use sluice_api::Client;
+use sluice_home::lock::Lock;
+use sluice_home::places::Places;
+
+use crate::output::{Exit, Failure};
+
+/// What a started engine says on its standard output once it listens.
+pub(crate) const READY: &str = "ready";
+
+/// The places of this home.
+pub(crate) fn places() -> Result<Places, Failure> {
+    Places::of_environment().ok_or_else(|| {
+        Failure::new(Exit::Unavailable, "no_home", "there is no home: neither SLUICE_HOME nor HOME is set")
+            .hint("say where it is: SLUICE_HOME=~/.sluice")
+    })
+}
+
+/// The engine that runs, if one does.
+pub(crate) fn running(places: &Places) -> Option<Client> {
+    let client = Client::new(&places.socket());
+    client.version().is_ok().then_some(client)
+}
+
+/// The engine of this home. If none runs one is started; if an older one runs it makes way.
+pub(crate) fn connect() -> Result<Client, Failure> {
+    let places = places()?;
+    let client = Client::new(&places.socket());
+    match client.version() {
+        Ok(version) if !is_newer(env!("CARGO_PKG_VERSION"), &version) => return Ok(client),
+        Ok(_) => drop(client.post::<serde_json::Value>("/v1/stop", &())),
+        Err(_) => {}
+    }
+    start(&places)?;
+    Ok(client)
+}
+
+/// Whether this version is later than that one.
+fn is_newer(this: &str, that: &str) -> bool {
+    let numbers = |text: &str| text.split(['.', '-']).map_while(|part| part.parse::<u64>().ok()).collect::<Vec<_>>();
+    numbers(this) > numbers(that)
+}
+
+/// Makes the home: nobody else may look into it.
+pub(crate) fn make_home(places: &Places) -> Result<(), Failure> {
+    let home = places.home();
+    let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(home);
+    let failed = |error: std::io::Error| {
+        Failure::new(Exit::Unavailable, "no_home", format!("the home {} cannot be used: {error}", home.display()))
+            .hint("make it writable for you, or set SLUICE_HOME to another folder")
+    };
+    made.map_err(failed)?;
+    let writable = std::fs::metadata(home).map_err(failed)?;
+    if writable.permissions().mode() & 0o077 != 0 {
+        // It holds tokens and transcripts.
+        std::fs::set_permissions(home, std::fs::Permissions::from_mode(0o700)).map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// Starts an engine in the background and waits until it listens. Whoever comes second waits for the first.
+fn start(places: &Places) -> Result<(), Failure> {
+    make_home(places)?;
+    let failed = |what: &str, error: &dyn std::fmt::Display| {
+        Failure::new(Exit::Unavailable, "engine_unavailable", format!("the engine cannot be started: {what}: {error}"))
+            .hint(format!("see {}", places.log().display()))
+    };
+    let _starting = Lock::wait(&places.start_lock()).map_err(|error| failed("its lock", &error))?;
+    if running(places).is_some() {
+        return Ok(());
+    }
+    let program = std::env::current_exe().map_err(|error| failed("its program", &error))?;
+    let mut engine = Command::new(program)
+        .arg("engine")
+        .env("SLUICE_HOME", places.home())
+        .current_dir(Path::new("/"))
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .map_err(|error| failed("its process", &error))?;
+    let mut line = String::new();
+    if let Some(output) = engine.stdout.take() {
+        let _ = BufReader::new(output).read_line(&mut line);
+    }
+    match line.trim() {
+        READY => Ok(()),
+        "" => Err(failed("it ended", &"without a word")),
+        why => Err(Failure::new(Exit::Unavailable, "engine_unavailable", why.to_owned())
+            .hint(format!("see {}", places.log().display()))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_newer;
+
+    #[test]
+    fn an_engine_makes_way_for_a_later_one_only() {
+        assert!(is_newer("0.10.0", "0.9.3"));
+        assert!(!is_newer("0.1.0", "0.1.0"));
+        assert!(!is_newer("0.1.0", "0.2.0"));
+    }
+}

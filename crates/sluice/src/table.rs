@@ -1,0 +1,30 @@
+//! Tables for people: a line for each thing, a word above each column, and nothing that breaks a line.
+
+use comfy_table::presets::NOTHING;
+use comfy_table::{ContentArrangement, Table};
+
+use crate::output;
+
+/// Longer texts are cut in a table; whoever wants all of it shows the thing itself.
+const LONGEST: usize = 60;
+
+/// Prints rows below these words.
+pub(crate) fn print(heads: &[&str], rows: impl IntoIterator<Item = Vec<String>>) {
+    let mut table = Table::new();
+    table.load_style(NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+    table.set_header(heads.iter().map(|head| head.to_uppercase()));
+    for row in rows {
+        table.add_row(row.iter().map(|text| line(text, LONGEST)));
+    }
+    let lines: String = table.to_string().lines().map(|line| format!("{}\n", line.trim_end())).collect();
+    output::print(&lines);
+}
+
+/// A text on one line, cut where it is too long; control letters do nothing to the terminal.
+pub(crate) fn line(text: &str, longest: usize) -> String {
+    let clean: String = text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
+    match clean.char_indices().nth(longest) {
+        None => clean,
+        Some(_) => clean.chars().take(longest.saturating_sub(1)).chain(['…']).collect(),
+    }
+}
