@@ -196,3 +196,27 @@ fn restoring_never_touches_what_is_there() {
     );
     assert_eq!(restored.kept.task, "t");
 }
+
+#[test]
+fn a_repository_with_longer_ids_will_do_and_a_pool_may_lie_anywhere() {
+    let ground = Ground::new();
+    let folder = ground.path("sha256");
+    fs::create_dir(&folder).unwrap();
+    ground.sh(
+        &folder,
+        "git init -q -b main --object-format=sha256 .; git config user.name t; git config user.email t@t
+         echo a > a; echo b > b; git add -A; git commit -qm start",
+    );
+    let repository = Repository::open(ground.git(), &folder, None).unwrap();
+    let pool = Pool::at(repository, &ground.path("runs")).unwrap();
+    let run = name("0192f0c8-3b1e-7c3a-9d55-1f2e3d4c5b6a");
+    let folder = pool.acquire(&run, &binding("r", "sluice/run-1"), None).unwrap().folder;
+    ground.sh(
+        &folder,
+        "git checkout -q --detach; rm a; echo c >> b; git add b; git commit -qm c; echo d > d; echo e >> b",
+    );
+    let before = ground.picture(&folder);
+    let kept = pool.destroy(&run, "r").unwrap().unwrap();
+    pool.restore("r", kept.number, &Target::Folder(ground.path("restored"))).unwrap();
+    assert_eq!(ground.picture(&ground.path("restored")), before);
+}
