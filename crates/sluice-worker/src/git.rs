@@ -102,6 +102,11 @@ impl Git {
         self
     }
 
+    /// How long something that stays on this machine may take.
+    pub(crate) fn local_limit(&self) -> Duration {
+        self.local
+    }
+
     /// How long something that goes over the network may take.
     pub(crate) fn network_limit(&self) -> Duration {
         self.network

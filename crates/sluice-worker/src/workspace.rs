@@ -39,7 +39,7 @@ impl WorkspaceName {
     /// The name, if it can be one.
     pub fn new(name: &str) -> Result<WorkspaceName, GitError> {
         let fits = |it: char| it.is_ascii_alphanumeric() || it == '-';
-        let is_name = !name.is_empty() && name.len() <= 32 && name.chars().all(fits) && !name.starts_with('-');
+        let is_name = !name.is_empty() && name.len() <= 64 && name.chars().all(fits) && !name.starts_with('-');
         // A folder of the pool has this name.
         if is_name && name != "aside" {
             return Ok(WorkspaceName(name.to_owned()));
@@ -107,10 +107,15 @@ pub struct Pool {
 impl Pool {
     /// The pool of a project, in the home. Nothing but its folder is made.
     pub fn new(repository: Repository, home: &Path, project: &str) -> Result<Pool, GitError> {
-        let root = home.join("workspaces").join(slug(project));
-        fs::create_dir_all(&root).map_err(GitError::file("cannot make", &root))?;
+        Pool::at(repository, &home.join("workspaces").join(slug(project)))
+    }
+
+    /// A pool with a folder of its own, for worktrees that are not lent to tasks. Several repositories may share it, as
+    /// long as names do not meet.
+    pub fn at(repository: Repository, root: &Path) -> Result<Pool, GitError> {
+        fs::create_dir_all(root).map_err(GitError::file("cannot make", root))?;
         // git writes down real paths, and ours are compared with them.
-        let root = fs::canonicalize(&root).map_err(GitError::file("cannot find", &root))?;
+        let root = fs::canonicalize(root).map_err(GitError::file("cannot find", root))?;
         Ok(Pool { repository, root })
     }
 

@@ -85,7 +85,7 @@ pub enum GitError {
         name: String,
     },
     /// Not a name for a workspace.
-    #[error("{name:?} cannot be the name of a workspace; use letters, digits and `-`, 32 at most")]
+    #[error("{name:?} cannot be the name of a workspace; use letters, digits and `-`, 64 at most")]
     WorkspaceName {
         /// The name.
         name: String,

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use super::keep::{self, Kept, Kind, Note};
 use super::place;
 use super::risk::Risk;
-use super::site::{Site, gone};
+use super::site::{Binding, Site, gone};
 use super::{Pool, TASK_FILE, WorkspaceName};
 use crate::git::{GitError, path_of};
 
@@ -27,10 +27,13 @@ pub enum Deleted {
 
 impl Pool {
     /// Takes a workspace back: keeps what would be lost for this task, resets it to the default branch, and unbinds it.
-    /// TASK.md is removed; whoever needs it has copied it before. What is free already stays as it is.
+    /// TASK.md is removed; whoever needs it has copied it before. What is lent to another task by now is left alone.
     pub fn release(&self, name: &WorkspaceName, task: &str) -> Result<Option<Kept>, GitError> {
         let _lock = self.lock(name)?;
         let Some(site) = self.known(name)? else { return Ok(None) };
+        if site.binding()?.is_some_and(|bound| bound.task != task) {
+            return Ok(None);
+        }
         if !site.is_present() {
             return self.forget(&site, name, task);
         }
@@ -39,9 +42,14 @@ impl Pool {
         Ok(kept)
     }
 
-    /// Removes a workspace altogether, and keeps what would be lost for this task first.
+    /// Removes a workspace altogether, and keeps what would be lost for this task first. What is lent to another task
+    /// is refused.
     pub fn destroy(&self, name: &WorkspaceName, task: &str) -> Result<Option<Kept>, GitError> {
         let _lock = self.lock(name)?;
+        let bound = self.known(name)?.map(|site| site.binding()).transpose()?.flatten();
+        if let Some(Binding { task, branch }) = bound.filter(|bound| bound.task != task) {
+            return Err(GitError::Bound { workspace: name.to_string(), branch, task });
+        }
         self.destroy_locked(name, task)
     }
 
@@ -58,7 +66,8 @@ impl Pool {
         // The repositories of submodules lie in what git keeps for the worktree, perhaps with commits of their own.
         let modules = site.admin.join("modules");
         if modules.exists() {
-            move_to(&modules, &self.root().join("aside").join(format!("modules-{name}")))?;
+            let project = self.root().file_name().unwrap_or_default().to_string_lossy().into_owned();
+            move_to(&modules, &self.repository().common().join("sluice").join(format!("modules-{project}-{name}")))?;
         }
         place::unregister(&site)?;
         fs::remove_dir_all(&doomed).map_err(GitError::file("cannot remove", &doomed))?;

@@ -7,12 +7,13 @@ use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use super::Pool;
 use super::keep::{self, Kept, Note};
-use super::release::move_to;
 use super::site::{Site, gone};
-use crate::git::{GitError, Repository, path_of, unquote};
+use crate::git::run::{Trouble, run};
+use crate::git::{GitError, Repository, path_of, said, unquote};
 
 /// How many files are read from git at a time.
 const BATCH: usize = 64;
@@ -120,7 +121,7 @@ impl Pool {
         }
         let aside = self.aside(kept);
         if aside.is_dir() {
-            bring_back(&aside, folder)?;
+            bring_back(repository, &aside, folder)?;
         }
         for (name, commits) in &note.marks {
             let path = site.admin.join(name);
@@ -238,16 +239,14 @@ fn blobs(repository: &Repository, ids: &[&str]) -> Result<Vec<Vec<u8>>, GitError
     Ok(contents)
 }
 
-/// Moves what was set aside back to where it was.
-fn bring_back(from: &Path, to: &Path) -> Result<(), GitError> {
-    for entry in fs::read_dir(from).map_err(GitError::file("cannot read", from))?.filter_map(Result::ok) {
-        let (source, target) = (entry.path(), to.join(entry.file_name()));
-        if source.is_dir() && !source.is_symlink() && target.is_dir() {
-            bring_back(&source, &target)?;
-        } else {
-            move_to(&source, &target)?;
-        }
-    }
-    drop(fs::remove_dir(from));
-    Ok(())
+/// Copies what was set aside back to where it was; a keep can be brought back more than once.
+fn bring_back(repository: &Repository, from: &Path, to: &Path) -> Result<(), GitError> {
+    let mut command = Command::new("cp");
+    command.args(["-a", "--"]).arg(from.join(".")).arg(to);
+    let what = || format!("`cp` from {} to {}", from.display(), to.display());
+    let ended = run(command, b"", repository.git().local_limit()).map_err(|trouble| match trouble {
+        Trouble::Start(source) => GitError::NoProgram { program: "cp".to_owned(), source },
+        Trouble::Late(limit) => GitError::Late { what: what(), limit },
+    })?;
+    if ended.code == Some(0) { Ok(()) } else { Err(GitError::Failed { what: what(), said: said(&ended) }) }
 }

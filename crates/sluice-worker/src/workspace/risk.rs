@@ -135,7 +135,8 @@ impl Risk {
     }
 
     fn find_lost(&mut self, site: &Site) -> Result<(), GitError> {
-        if let Some(head) = &self.head {
+        let attached = site.call().args(["symbolic-ref", "--quiet", "HEAD"]).maybe()?.is_some();
+        if let Some(head) = self.head.as_ref().filter(|_| !attached) {
             self.head_lost = !unreached(site, &BTreeSet::from([head.clone()]), false)?.is_empty();
         }
         let mut candidates: BTreeSet<String> = self.marks.values().flatten().cloned().collect();

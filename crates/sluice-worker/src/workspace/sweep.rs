@@ -33,8 +33,11 @@ impl Pool {
     pub fn gc(&self, in_use: &[WorkspaceName], older_than: Option<Duration>) -> Result<Sweep, GitError> {
         let mut sweep = Sweep::default();
         for name in self.names()?.into_iter().filter(|name| !in_use.contains(name)) {
-            let outcome = self.sweep(&name);
-            sweep.removed.push(Swept { name, outcome });
+            // A folder that is no worktree of this repository is not ours to remove.
+            if self.known(&name)?.is_some() {
+                let outcome = self.sweep(&name);
+                sweep.removed.push(Swept { name, outcome });
+            }
         }
         self.remove_remains()?;
         if let Some(age) = older_than {

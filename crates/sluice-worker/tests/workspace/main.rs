@@ -6,6 +6,7 @@ mod acquire;
 mod edges;
 mod forge;
 mod ground;
+mod interrupted;
 mod leak;
 mod merge;
 mod risk;

@@ -1,1 +1,206 @@
-//! merge
+//! Merging: fast-forward, merge commit, conflict; with the default branch checked out or not; pushed or not.
+
+use std::fs;
+
+use sluice_worker::git::{GitError, Repository};
+use sluice_worker::merge::{How, Merged, Pushed, Request, Strategy, merge};
+use sluice_worker::workspace::Deleted;
+
+use crate::ground::Ground;
+
+/// A branch `task` with one commit, made without touching the main checkout.
+const BRANCH: &str = "git worktree add -q ../made -b task; cd ../made; echo x > x; git add x; git commit -qm x; cd - >/dev/null; git worktree remove ../made";
+/// The default branch goes its own way.
+const DIVERGE: &str = "echo main > on-main; git add on-main; git commit -qm main";
+const REMOTE: &str = "git clone -q --bare . ../remote.git; git remote add origin ../remote.git; git fetch -q";
+
+fn request(strategy: Strategy, local: bool) -> Request<'static> {
+    Request { branch: "task", strategy, local, ..Request::default() }
+}
+
+fn log(ground: &Ground) -> String {
+    ground.sh(&ground.repository_folder(), "git log --format=%s main")
+}
+
+#[test]
+fn every_strategy_on_every_shape() {
+    for (diverged, strategy, how, expected) in [
+        (false, Strategy::Auto, Some(How::FastForward), "x\nstart"),
+        (false, Strategy::FastForward, Some(How::FastForward), "x\nstart"),
+        (false, Strategy::MergeCommit, Some(How::MergeCommit), "Merge branch 'task'\nx\nstart"),
+        (true, Strategy::Auto, Some(How::MergeCommit), "Merge branch 'task'\nmain\nx\nstart"),
+        (true, Strategy::FastForward, None, "main\nstart"),
+        (true, Strategy::MergeCommit, Some(How::MergeCommit), "Merge branch 'task'\nmain\nx\nstart"),
+    ] {
+        for elsewhere in [false, true] {
+            let ground = Ground::new();
+            let folder = ground.repository_folder();
+            ground.sh(&folder, BRANCH);
+            if diverged {
+                ground.sh(&folder, DIVERGE);
+            }
+            if elsewhere {
+                ground.sh(&folder, "git checkout -q -b mine; echo dirty >> a.txt; git add a.txt; echo new > new");
+            }
+            let before = ground.picture(&folder);
+            let merged = merge(&ground.repository(), &request(strategy, false));
+            let title = format!("{strategy:?} diverged: {diverged} elsewhere: {elsewhere}");
+            match (merged, &how) {
+                (Ok(merged), Some(how)) => {
+                    assert_eq!((&merged.how, &merged.pushed), (how, &Pushed::NoRemote), "{title}")
+                }
+                (Err(error), None) => assert!(matches!(error, GitError::NotFastForward { .. }), "{title}: {error}"),
+                (merged, _) => panic!("{title}: {merged:?}"),
+            }
+            let mut lines: Vec<String> = log(&ground).lines().map(str::to_owned).collect();
+            let mut wanted: Vec<&str> = expected.lines().collect();
+            lines[1..].sort();
+            wanted[1..].sort();
+            assert_eq!(lines, wanted, "{title}");
+            if elsewhere {
+                assert_eq!(ground.picture(&folder), before, "{title}: the main checkout is not touched");
+            } else {
+                assert_eq!(ground.sh(&folder, "git status --porcelain"), "", "{title}: the main checkout goes along");
+                assert_eq!(folder.join("x").exists(), how.is_some(), "{title}");
+            }
+            if how.is_some() {
+                let again = merge(&ground.repository(), &request(strategy, false)).unwrap();
+                assert_eq!((again.how, again.notes), (How::Already, Vec::new()), "{title}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_checkout_with_changes_is_a_refusal() {
+    for (script, named) in
+        [("echo x >> a.txt", "a.txt"), ("echo x >> a.txt; git add a.txt", "a.txt"), ("rm dir/b.txt", "dir/b.txt")]
+    {
+        let ground = Ground::new();
+        ground.sh(&ground.repository_folder(), &format!("{BRANCH}; {script}"));
+        let before = ground.picture(&ground.repository_folder());
+        let error = merge(&ground.repository(), &request(Strategy::Auto, false)).unwrap_err();
+        let folder = ground.repository_folder();
+        let expected = format!(
+            "`main` is checked out in {} with changes ({named}); commit or stash them, then merge again",
+            folder.display()
+        );
+        assert_eq!(error.to_string(), expected);
+        assert_eq!(ground.picture(&folder), before);
+    }
+    // An untracked file that the merge would overwrite.
+    let ground = Ground::new();
+    ground.sh(&ground.repository_folder(), &format!("{BRANCH}; echo mine > x"));
+    let error = merge(&ground.repository(), &request(Strategy::Auto, false)).unwrap_err();
+    assert!(error.to_string().contains("would be overwritten by merge"), "{error}");
+    assert_eq!(fs::read_to_string(ground.repository_folder().join("x")).unwrap(), "mine\n");
+    assert_eq!(log(&ground), "start");
+}
+
+#[test]
+fn a_conflict_is_a_refusal_that_names_the_files() {
+    let ground = Ground::new();
+    let folder = ground.repository_folder();
+    ground.sh(&folder, "git checkout -q -b task; echo t > a.txt; echo t > \"$(printf 'new\\nline')\"; echo same > s; git add -A; git commit -qm t; git checkout -q main; echo m > a.txt; echo m > \"$(printf 'new\\nline')\"; git add -A; git commit -qm m");
+    let before = ground.picture(&folder);
+    let error = merge(&ground.repository(), &request(Strategy::Auto, false)).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "`task` and `main` conflict in a.txt, \"new\\012line\"; merge `main` into `task` in its workspace, then merge again"
+    );
+    assert_eq!(ground.picture(&folder), before);
+    let error = merge(&ground.repository(), &Request { branch: "none", ..Request::default() }).unwrap_err();
+    assert_eq!(error.to_string(), "there is no branch `none`; look at `git branch --all`");
+}
+
+#[test]
+fn the_merge_is_pushed_and_a_push_that_fails_leaves_it() {
+    let ground = Ground::new();
+    let folder = ground.repository_folder();
+    ground.sh(&folder, &format!("{REMOTE}; {BRANCH}"));
+    // Local: the remote is not asked.
+    ground.sh(&folder, "git remote set-url origin ../nowhere.git");
+    let merged = merge(&ground.repository(), &request(Strategy::Auto, true)).unwrap();
+    assert_eq!((merged.how, merged.pushed), (How::FastForward, Pushed::Skipped));
+    let merged = merge(&ground.repository(), &request(Strategy::Auto, false)).unwrap();
+    let Merged { how: How::Already, pushed: Pushed::Failed(reason), .. } = merged else { panic!("{merged:?}") };
+    assert!(reason.contains("`origin` did not take `main`") && reason.contains("nowhere.git"), "{reason}");
+    assert_eq!(log(&ground), "x\nstart");
+    // A remote that refuses, then one that takes it.
+    ground.sh(&folder, "git remote set-url origin ../remote.git; printf '#!/bin/sh\necho no entry >&2; exit 1\n' > ../remote.git/hooks/pre-receive; chmod +x ../remote.git/hooks/pre-receive");
+    let merged = merge(&ground.repository(), &request(Strategy::Auto, false)).unwrap();
+    assert!(matches!(&merged.pushed, Pushed::Failed(reason) if reason.contains("no entry")), "{merged:?}");
+    fs::remove_file(ground.path("remote.git/hooks/pre-receive")).unwrap();
+    let merged = merge(&ground.repository(), &request(Strategy::Auto, false)).unwrap();
+    assert_eq!((merged.how, merged.pushed), (How::Already, Pushed::Done));
+    assert_eq!(ground.sh(&ground.path("remote.git"), "git log --format=%s main"), "x\nstart");
+}
+
+#[test]
+fn what_the_remote_has_beyond_comes_in_first() {
+    let ground = Ground::new();
+    let folder = ground.repository_folder();
+    ground.sh(&folder, &format!("{REMOTE}; {BRANCH}"));
+    ground.sh(&ground.path(""), "git clone -q remote.git theirs; cd theirs; git config user.name t; git config user.email t@t; echo t > theirs; git add theirs; git commit -qm theirs; git push -q origin main");
+    let merged = merge(&ground.repository(), &request(Strategy::Auto, false)).unwrap();
+    assert_eq!((merged.how, merged.pushed), (How::MergeCommit, Pushed::Done));
+    assert_eq!(ground.sh(&folder, "git rev-parse main"), ground.sh(&ground.path("remote.git"), "git rev-parse main"));
+    assert!(folder.join("theirs").exists() && folder.join("x").exists());
+    // Merged by someone else on the remote: known after a look, and the local branch follows.
+    ground.sh(&folder, "git checkout -q -b other; echo o > o; git add o; git commit -qm o; git push -q origin other; git checkout -q main");
+    ground.sh(
+        &ground.path("theirs"),
+        "git pull -q; git merge -q --no-ff -m merged origin/other; git push -q origin main",
+    );
+    let merged = merge(&ground.repository(), &Request { branch: "other", ..Request::default() }).unwrap();
+    assert_eq!((merged.how, merged.pushed), (How::Already, Pushed::Done));
+    assert_eq!(ground.sh(&folder, "git log -1 --format=%s main"), "merged");
+}
+
+#[test]
+fn branches_on_the_remote_are_pushed_and_deleted_and_nothing_is_lost() {
+    let ground = Ground::new();
+    let folder = ground.repository_folder();
+    ground.sh(&folder, BRANCH);
+    assert!(matches!(ground.repository().push_branch("task").unwrap_err(), GitError::NoRemote));
+    assert_eq!(ground.repository().delete_remote_branch("task", "t").unwrap(), Deleted::NotThere);
+    ground
+        .sh(&folder, "git init -q --bare ../remote.git; git remote add origin ../remote.git; git push -q origin main");
+    let repository = ground.repository();
+    for _ in 0..2 {
+        repository.push_branch("task").unwrap();
+    }
+    assert_eq!(ground.sh(&folder, "git rev-parse --abbrev-ref 'task@{upstream}'"), "origin/task");
+    assert_eq!(repository.delete_remote_branch("task", "t").unwrap(), Deleted::Deleted);
+    assert_eq!(repository.delete_remote_branch("task", "t").unwrap(), Deleted::NotThere);
+    assert!(matches!(repository.delete_remote_branch("main", "t").unwrap_err(), GitError::DefaultBranch { .. }));
+    assert!(matches!(repository.push_branch("none").unwrap_err(), GitError::NoBranch { .. }));
+    // Someone else pushed to it: what only the remote has is fetched and kept.
+    repository.push_branch("task").unwrap();
+    let tip = ground.sh(&ground.path(""), "git clone -q -b task remote.git theirs; cd theirs; git config user.name t; git config user.email t@t; echo t > theirs; git add theirs; git commit -qm theirs; git push -q origin task; git rev-parse HEAD");
+    let Deleted::Kept(kept) = repository.delete_remote_branch("task", "t").unwrap() else { panic!("not kept") };
+    assert_eq!(kept.head, Some(tip));
+    assert_eq!(ground.sh(&ground.path("remote.git"), "git branch --format='%(refname:short)'"), "main");
+    // A push over another's commits is refused.
+    ground.sh(&ground.path("theirs"), "git push -q origin task");
+    ground.sh(&folder, "git checkout -q task; git commit -q --amend -m other; git checkout -q main");
+    let error = repository.push_branch("task").unwrap_err().to_string();
+    assert!(error.contains("`origin` did not take `task`") && error.contains("rejected"), "{error}");
+}
+
+#[test]
+fn two_merges_at_once_both_stand() {
+    let ground = Ground::new();
+    ground.sh(&ground.repository_folder(), "for n in 1 2 3; do git checkout -q -b task-$n main; echo $n > f-$n; git add f-$n; git commit -qm $n; done; git checkout -q --detach main");
+    let repository = Repository::open(ground.git(), &ground.repository_folder(), Some("main")).unwrap();
+    std::thread::scope(|scope| {
+        let one = |branch: &'static str| {
+            let repository = &repository;
+            scope.spawn(move || merge(repository, &Request { branch, ..Request::default() }))
+        };
+        for thread in [one("task-1"), one("task-2"), one("task-3")] {
+            thread.join().unwrap().unwrap();
+        }
+    });
+    assert_eq!(ground.sh(&ground.repository_folder(), "git ls-tree --name-only main | grep f-"), "f-1\nf-2\nf-3");
+}
