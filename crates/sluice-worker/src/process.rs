@@ -26,6 +26,7 @@ mod sweep;
 pub use capture::Captured;
 pub use identity::Identity;
 pub(crate) use identity::{Stat, carries, stat};
+pub use sweep::KEPT;
 pub(crate) use sweep::{Kin, descendants, end_all, timespec, wait_for_any};
 
 use pipes::{News, Pipes};

@@ -14,16 +14,20 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
 
+use crate::process::KEPT;
 use crate::session::Window;
 
 /// Bytes of a socket's path.
 pub const LONGEST_SOCKET: usize = 107;
 /// Lines that a window can be scrolled back.
 const HISTORY: &str = "20000";
+/// How often a window is tried to open in a server that is just going away.
+const MOST_TRIES: usize = 5;
 /// How many names are tried when a session's name is taken.
 const MOST_NAMES: usize = 100;
 /// What is asked about a pane, in the order of [`Pane`].
-const PANE: &str = "#{session_id} #{window_id} #{pane_id} #{pane_pid} #{pid} #{?@sluice,#{@sluice},-} #{window_name}";
+const PANE: &str = "#{session_id} #{window_id} #{pane_id} #{pane_pid} #{pid} #{?@sluice,#{@sluice},-} #{window_name} \
+                    #{session_name}";
 
 /// A tmux server of ours, whether it runs or not.
 #[derive(Debug)]
@@ -50,6 +54,8 @@ pub struct Pane {
     pub key: String,
     /// The window's name.
     pub name: String,
+    /// What people see as the tmux session's name.
+    pub session_name: String,
 }
 
 /// Why tmux did not do what it was told.
@@ -94,6 +100,17 @@ impl Tmux {
     pub fn open(&self, window: &Window, program: &[OsString]) -> Result<Pane, Failure> {
         // Two at once would each find no session of the key, and make one.
         let _one_at_a_time = self.opening.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        for _ in 1..MOST_TRIES {
+            match self.open_once(window, program) {
+                // The session, or the whole server, went away with its last window while we spoke to it.
+                Err(Failure::Said { said, .. }) if is_absent(&said) => {}
+                result => return result,
+            }
+        }
+        self.open_once(window, program)
+    }
+
+    fn open_once(&self, window: &Window, program: &[OsString]) -> Result<Pane, Failure> {
         let beside = self.list()?.into_iter().find(|pane| pane.key == window.key);
         if let Some(beside) = beside {
             let target = format!("{}:", beside.session);
@@ -103,7 +120,12 @@ impl Tmux {
             return self.opened(&words);
         }
         let pane = self.open_session(window, program)?;
-        self.tell("name a session", &words(&["set-option", "-t", &pane.session, "@sluice", &window.key]))?;
+        let named = self.tell("name a session", &words(&["set-option", "-t", &pane.session, "@sluice", &window.key]));
+        // If it is gone already, with its program, then it was opened all the same.
+        named.or_else(|failure| match failure {
+            Failure::Said { said, .. } if is_absent(&said) => Ok(String::new()),
+            Failure::Said { .. } | Failure::Start(_) => Err(failure),
+        })?;
         Ok(Pane { key: window.key.clone(), ..pane })
     }
 
@@ -197,7 +219,7 @@ impl Tmux {
         for (name, _) in std::env::vars_os().filter(|(name, _)| name.as_bytes().starts_with(b"SLUICE_")) {
             command.env_remove(name);
         }
-        command.env_remove("TMUX").env_remove("TMUX_PANE").stdin(Stdio::null());
+        command.env(KEPT.0, KEPT.1).env_remove("TMUX").env_remove("TMUX_PANE").stdin(Stdio::null());
         let output = command.output().map_err(Failure::Start)?;
         if output.status.success() {
             return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
@@ -232,7 +254,7 @@ fn literal(name: &str) -> OsString {
 }
 
 fn pane(line: &str) -> Option<Pane> {
-    let mut fields = line.splitn(7, ' ');
+    let mut fields = line.splitn(8, ' ');
     let mut next = || fields.next().map(str::to_owned);
     Some(Pane {
         session: next()?,
@@ -242,5 +264,6 @@ fn pane(line: &str) -> Option<Pane> {
         server: next()?.parse().ok()?,
         key: next()?,
         name: next()?,
+        session_name: next()?,
     })
 }

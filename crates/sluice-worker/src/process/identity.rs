@@ -2,6 +2,7 @@
 //!
 //! Everything is read from `/proc`. A process that has ended and only waits to be reaped counts as gone.
 
+use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::OnceLock;
 
@@ -43,9 +44,16 @@ impl Identity {
         Self::of(rustix::process::getpid().as_raw_nonzero().get())
     }
 
-    /// Whether it still runs.
+    /// Whether it still runs. If that cannot be found out, because no file can be opened at the moment, say, it does:
+    /// what is taken for dead is cleared away.
     pub fn lives(&self) -> bool {
-        Self::of(self.pid).as_ref() == Some(self)
+        if self.boot != boot() {
+            return boot().is_empty();
+        }
+        match look_up(self.pid) {
+            Ok(found) => found.is_some_and(|stat| !stat.ended && stat.start == self.start),
+            Err(_) => true,
+        }
     }
 
     /// A handle of it that never means another process; nothing if it has gone.
@@ -67,18 +75,31 @@ impl Stat {
     }
 }
 
-/// Which start of the machine this is.
+/// Which start of the machine this is; nothing if that cannot be read at the moment.
 fn boot() -> &'static str {
     static BOOT: OnceLock<String> = OnceLock::new();
-    BOOT.get_or_init(|| {
-        std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
-    })
+    if let Some(boot) = BOOT.get() {
+        return boot;
+    }
+    match std::fs::read_to_string("/proc/sys/kernel/random/boot_id") {
+        Ok(text) => BOOT.get_or_init(|| text.trim().to_owned()),
+        Err(_) => "",
+    }
 }
 
 /// What is known about the process with this number, also when it only waits to be reaped.
 pub(crate) fn stat(pid: i32) -> Option<Stat> {
-    let bytes = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
-    parse(pid, &bytes)
+    look_up(pid).ok().flatten()
+}
+
+/// The same, with "there is none" told from "it cannot be found out".
+fn look_up(pid: i32) -> io::Result<Option<Stat>> {
+    match std::fs::read(format!("/proc/{pid}/stat")) {
+        Ok(bytes) => Ok(parse(pid, &bytes)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) if error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error()) => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// The name in brackets may hold anything, brackets too: the fields start after the last one.

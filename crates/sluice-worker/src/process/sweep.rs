@@ -16,6 +16,19 @@ const KILLED_WITHIN: Duration = Duration::from_secs(5);
 /// How often the search is repeated while killed processes disappear.
 const SEARCH_AGAIN: Duration = Duration::from_millis(20);
 
+/// How long is waited instead when the kernel refuses to wait for something.
+const UNABLE: Duration = Duration::from_secs(1);
+
+/// The assignment in the environment of those who must outlive the session in which they happened to be started: an
+/// engine that a command of an agent started, and the shims and the tmux server of such an engine. An agent could use
+/// it to leave something running; that would be malice, and against malice none of this helps.
+pub const KEPT: (&str, &str) = ("SLUICE_KEPT", "1");
+
+fn is_kept(pid: i32) -> bool {
+    let assignment = format!("{}={}", KEPT.0, KEPT.1);
+    carries(pid, std::iter::once(assignment.as_str())).is_some()
+}
+
 /// By what the processes of one session or script are known once nobody of ours is their parent any more.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Kin {
@@ -34,7 +47,8 @@ impl Kin {
             let by_leader = self.leader.as_ref().is_some_and(|leader| follows(stat, leader, &everyone));
             by_leader || carries(stat.pid, self.mark.iter().map(String::as_str)).is_some()
         };
-        everyone.iter().filter(|stat| stat.pid != own && belongs(stat)).map(Stat::identity).collect()
+        let found = everyone.iter().filter(|stat| stat.pid != own && belongs(stat) && !is_kept(stat.pid));
+        found.map(Stat::identity).collect()
     }
 }
 
@@ -46,7 +60,7 @@ fn follows(stat: &Stat, leader: &Identity, everyone: &[Stat]) -> bool {
     in_group && stat.start >= leader.start && stat.identity().boot == leader.boot && !reused()
 }
 
-/// The children of a process, their children, and so on.
+/// The children of a process, their children, and so on, but nothing that is [`KEPT`] and nothing below that.
 pub(crate) fn descendants(of: i32) -> Vec<Identity> {
     let everyone = everyone();
     let mut children: BTreeMap<i32, Vec<&Stat>> = BTreeMap::new();
@@ -56,7 +70,7 @@ pub(crate) fn descendants(of: i32) -> Vec<Identity> {
     let mut found = Vec::new();
     let mut open = vec![of];
     while let Some(parent) = open.pop() {
-        for child in children.get(&parent).into_iter().flatten() {
+        for child in children.get(&parent).into_iter().flatten().filter(|child| !is_kept(child.pid)) {
             found.push(child.identity());
             open.push(child.pid);
         }
@@ -99,7 +113,13 @@ pub(crate) fn wait_for_any(handles: &[impl AsFd], within: Option<Duration>) -> V
         let left = deadline.map(|deadline| timespec(deadline.saturating_duration_since(Instant::now())));
         match poll(&mut waiting, left.as_ref()) {
             Err(rustix::io::Errno::INTR) => {}
-            Ok(_) | Err(_) => return waiting.iter().map(|it| !it.revents().is_empty()).collect(),
+            Ok(_) => return waiting.iter().map(|it| !it.revents().is_empty()).collect(),
+            Err(_) => {
+                // Nothing can be waited for. Whoever calls in a loop must not spin.
+                let left = deadline.map_or(UNABLE, |deadline| deadline.saturating_duration_since(Instant::now()));
+                let _ = poll(&mut [], Some(&timespec(left.min(UNABLE))));
+                return vec![false; waiting.len()];
+            }
         }
     }
 }

@@ -25,9 +25,11 @@ impl Sessions {
     pub fn asker(&self, pid: i32) -> Asker {
         let Some(first) = stat(pid).filter(|stat| !stat.ended) else { return Asker::Gone };
         let sessions = self.watcher.known();
+        // What the engine itself runs is of no session, even if a command of an agent once started the engine.
+        let own = rustix::process::getpid().as_raw_nonzero().get();
         let mut next = Some(first.clone());
         for _ in 0..MOST_ANCESTORS {
-            let Some(process) = next else { break };
+            let Some(process) = next.filter(|process| process.pid != own) else { break };
             let marks = sessions.iter().map(|(_, record)| record.mark.as_str());
             let by_number = sessions.iter().find(|(_, record)| belongs(&process, record));
             let found = by_number.or_else(|| {

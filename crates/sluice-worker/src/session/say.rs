@@ -16,6 +16,9 @@ use super::folder::{CONTROL, Folder};
 /// Bytes that can be typed at once.
 pub const LONGEST_TEXT: usize = 4 << 20;
 
+/// How much longer than agreed a shim may take to answer: a slow reader of a long text takes its time.
+const SHIM_MARGIN: Duration = Duration::from_secs(120);
+
 /// What is to be typed, and how long to try.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Say {
@@ -89,6 +92,7 @@ pub(super) fn say(folder: &Folder, say: &Say) -> io::Result<Delivery> {
     bytes.push(b'\n');
     bytes.extend_from_slice(say.text.as_bytes());
     let mut reply = String::new();
+    stream.set_read_timeout(Some(say.ready_within + say.patience + SHIM_MARGIN))?;
     // The shim may end in the middle of it; then there is no answer.
     let sent = stream.write_all(&bytes).and_then(|()| BufReader::new(stream).read_line(&mut reply).map(drop));
     match sent {
@@ -97,6 +101,7 @@ pub(super) fn say(folder: &Folder, say: &Say) -> io::Result<Delivery> {
         Err(error) if matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) => {
             not("the session has ended")
         }
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => not("its shim does not answer"),
         Err(error) => Err(error),
     }
 }

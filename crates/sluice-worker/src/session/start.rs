@@ -6,7 +6,7 @@ use super::folder::{Folder, SHIM_LOG};
 use super::record::{Place, Spec, Window};
 use super::standing::{Look, Standing, await_start, look};
 use super::{Failure, Sessions, reading, system};
-use crate::process::{Identity, LONGEST_ARGUMENT, stat};
+use crate::process::{Identity, KEPT, LONGEST_ARGUMENT, stat};
 use crate::tmux::Tmux;
 
 /// What came of a start.
@@ -49,7 +49,7 @@ impl Sessions {
             (Place::Terminal { .. } | Place::Headless { .. }, _) => {
                 let program = line.first().cloned().unwrap_or_default();
                 let mut command = Command::new(program);
-                command.args(line.iter().skip(1)).env_clear().current_dir("/");
+                command.args(line.iter().skip(1)).env_clear().env(KEPT.0, KEPT.1).current_dir("/");
                 command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
                 let child = command.spawn().map_err(|source| system("starting a shim", source))?;
                 child.id().cast_signed()

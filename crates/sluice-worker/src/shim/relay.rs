@@ -94,8 +94,6 @@ pub(super) struct Relay {
     /// When the typing wants to go on, and whether it waits for room.
     typing_next: Option<(Instant, bool)>,
     phase: Phase,
-    /// No child is left.
-    alone: bool,
 }
 
 impl Relay {
@@ -134,7 +132,6 @@ impl Relay {
             texts: VecDeque::new(),
             typing_next: None,
             phase: Phase::Running,
-            alone: false,
         })
     }
 
@@ -163,7 +160,7 @@ impl Relay {
             Phase::Running | Phase::Ending { .. } => false,
             Phase::Leftovers { give_up, .. } => {
                 let read_out = self.sources.iter().all(|source| source.handle.is_none());
-                (self.alone && read_out) || Instant::now() >= give_up
+                (read_out && descendants(own_number()).is_empty()) || Instant::now() >= give_up
             }
         }
     }
@@ -349,7 +346,7 @@ impl Relay {
                 let _ = kill_process_group(self.agent, Signal::KILL);
                 signal_descendants(Signal::KILL);
             }
-            Phase::Leftovers { kill_at, .. } if now >= kill_at && !self.alone => signal_descendants(Signal::KILL),
+            Phase::Leftovers { kill_at, .. } if now >= kill_at => signal_descendants(Signal::KILL),
             Phase::Running | Phase::Ending { .. } | Phase::Leftovers { .. } => {}
         }
     }
@@ -382,11 +379,7 @@ impl Relay {
             match wait(WaitOptions::NOHANG) {
                 Ok(Some((pid, status))) if pid == self.agent => self.agent_ended(status),
                 Ok(Some(_)) | Err(Errno::INTR) => {}
-                Ok(None) => return,
-                Err(_) => {
-                    self.alone = true;
-                    return;
-                }
+                Ok(None) | Err(_) => return,
             }
         }
     }
@@ -421,7 +414,11 @@ impl Relay {
 
 /// Everything below the shim, also what left its group or session: what loses its parent becomes the shim's child.
 fn signal_descendants(signal: Signal) {
-    for identity in descendants(getpid().as_raw_nonzero().get()) {
+    for identity in descendants(own_number()) {
         identity.signal(signal);
     }
+}
+
+fn own_number() -> i32 {
+    getpid().as_raw_nonzero().get()
 }

@@ -121,6 +121,22 @@ fn what_an_agent_leaves_running_ends_with_it_also_what_became_a_daemon() {
 }
 
 #[test]
+fn what_must_outlive_a_session_does() {
+    let bench = Bench::plain();
+    let (engine, below) = (bench.fifo("engine"), bench.fifo("below"));
+    bench.fifo("never");
+    // As an engine that a command of the agent started, with something it runs itself.
+    std::fs::write(bench.path("start"), "echo $$ > engine; env -i sh -c 'echo $$ > below; read x < never'").unwrap();
+    let spec = bench.script("starter", "(setsid env SLUICE_KEPT=1 sh start > /dev/null &); read x < never");
+    let (living, ended) = bench.start_watched(&spec);
+    let kept = [hear_pid(&engine), hear_pid(&below)];
+    bench.sessions().end(&spec.id, LONG, "over").unwrap();
+    ended.recv_timeout(LONG).unwrap();
+    assert!(!living.agent.lives() && kept.iter().all(sluice_worker::process::Identity::lives));
+    kept.iter().for_each(crate::bench::kill);
+}
+
+#[test]
 fn a_time_limit_is_kept_without_an_engine() {
     let bench = Bench::plain();
     bench.fifo("never");

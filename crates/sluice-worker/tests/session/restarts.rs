@@ -1,5 +1,7 @@
 //! What a new engine makes of the sessions of the old one, whenever that was killed.
 
+use std::process::Command;
+use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use sluice_worker::session::{Asker, Cause, End, How, SessionId, Standing};
@@ -73,6 +75,35 @@ fn a_session_whose_engine_died_before_its_shim_came_is_given_up_or_started() {
     let gone = bench.run(&spec);
     assert!(matches!(gone.how, How::Exited(exit) if exit.end == End::Code(0)));
     assert!(bench.path("ran").exists());
+}
+
+/// A shim is killed at every moment of its start: the agent runs at most once, and whoever comes next knows it.
+#[test]
+fn a_shim_killed_while_it_starts_leaves_nothing_and_nothing_starts_twice() {
+    let bench = Bench::plain();
+    let (_never, nothing) = (bench.fifo("never"), channel::<()>());
+    let mut ran = 0;
+    for moment in 0..40 {
+        let text = format!("echo ran >> runs-{moment}; read x < never");
+        let spec = bench.script(&format!("start-{moment}"), &text);
+        std::fs::create_dir(bench.folder_of(&spec)).unwrap();
+        std::fs::write(bench.folder_of(&spec).join("spec.json"), serde_json::to_vec(&spec).unwrap()).unwrap();
+        let mut shim = Command::new(env!("CARGO_BIN_EXE_shim-under-test"));
+        let mut shim = shim.arg("shim").arg(bench.folder_of(&spec)).spawn().unwrap();
+        // Not to wait for something, but to kill at another moment each time.
+        let _ = nothing.1.recv_timeout(Duration::from_micros(moment * moment * 100));
+        shim.kill().unwrap();
+        shim.wait().unwrap();
+        let unclaimed = !bench.folder_of(&spec).join("claim.json").exists();
+        let started = bench.sessions().start(&spec).unwrap();
+        assert_eq!(started.fresh, unclaimed);
+        assert_eq!(matches!(started.standing, Standing::Living(_)), unclaimed, "{started:?}");
+        bench.sessions().end(&spec.id, Duration::ZERO, "the next").unwrap();
+        let runs = std::fs::read_to_string(bench.path(&format!("runs-{moment}"))).unwrap_or_default();
+        assert!(runs.lines().count() <= 1, "{runs}");
+        ran += usize::from(!unclaimed && !runs.is_empty());
+    }
+    assert!(ran > 0, "no kill came after the agent's start: kill later");
 }
 
 #[test]

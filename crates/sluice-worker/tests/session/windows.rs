@@ -162,6 +162,14 @@ fn without_tmux_it_runs_all_the_same_and_attaching_says_why_not() {
 }
 
 #[test]
+fn a_server_that_goes_with_its_last_window_comes_again() {
+    let bench = Bench::tmux();
+    for index in 0..20 {
+        bench.run(&bench.script(&format!("brief-{index}"), "exit 0"));
+    }
+}
+
+#[test]
 fn a_path_too_long_for_a_socket_gives_way_to_another() {
     let short = format!("/{}", "s".repeat(LONGEST_SOCKET - 1));
     let long = format!("/{}", "s".repeat(LONGEST_SOCKET));
