@@ -24,12 +24,15 @@ struct Parent {
     plan: Arc<Plan>,
     lifecycle: Arc<Lifecycle>,
     promised: BTreeSet<StreamId>,
+    /// Tasks that were merged or given up, as somebody was told.
+    closed: BTreeSet<StreamId>,
     number: u64,
 }
 
 /// What the store says of a stream.
 struct Seen {
     stream: StreamId,
+    status: String,
     /// Where it is, unless it has ended.
     open: Option<String>,
     /// How many effects are left.
@@ -52,7 +55,15 @@ impl Parent {
     fn new(address: String) -> Parent {
         let store = Store::open(&address).unwrap();
         let (plan, lifecycle) = (plan(), lifecycle());
-        Parent { address, store, plan, lifecycle, promised: BTreeSet::new(), number: 0x5106_ce00 }
+        Parent {
+            address,
+            store,
+            plan,
+            lifecycle,
+            promised: BTreeSet::new(),
+            closed: BTreeSet::new(),
+            number: 0x5106_ce00,
+        }
     }
 
     fn below(&mut self, limit: u64) -> u64 {
@@ -101,6 +112,7 @@ impl Parent {
         let mut words = line.splitn(3, ' ');
         match (words.next(), words.next(), words.next()) {
             (Some("promised"), Some(stream), None) => drop(self.promised.insert(StreamId::new(stream))),
+            (Some("closed"), Some(stream), None) => drop(self.closed.insert(StreamId::new(stream))),
             (Some("begin"), Some(stream), Some(effect)) => {
                 let again = heard.done.contains(&(stream.to_owned(), effect.to_owned()));
                 assert!(!again, "{stream}: {effect} runs again, although its result was stored");
@@ -121,6 +133,8 @@ impl Parent {
         let seen: Vec<Seen> = streams.into_iter().map(|stream| self.look_at(reader.as_mut(), stream)).collect();
         let mut owners = BTreeMap::new();
         for it in &seen {
+            let is_over = matches!(it.status.as_str(), "done" | "cancelled");
+            assert!(is_over || !self.closed.contains(&it.stream), "{} was closed, and is `{}`", it.stream, it.status);
             if let Some(name) = &it.workspace {
                 let other = owners.insert(name.clone(), it.stream.clone());
                 assert_eq!(other, None, "{} has {}, and so has another", it.stream, name.0);
@@ -158,6 +172,7 @@ impl Parent {
             done: completed.map(|(index, step)| format!("{index}.{}.whole", step.attempts)).collect(),
             open: state.end.is_none().then(|| format!("{:?}", state.under_way())),
             effects: stored.effects.len(),
+            status: stored.header.card.status.clone(),
             workspace: None,
             stream,
         }
@@ -178,6 +193,7 @@ impl Parent {
             done: asked.into_iter().filter(|id| !left.contains(id.as_str())).collect(),
             open: stored.header.card.open.then(|| format!("{:?}", state.phase(&self.lifecycle))),
             effects: stored.effects.len(),
+            status: stored.header.card.status.clone(),
             workspace: match &state.workspace {
                 Workspace::Unbound => None,
                 Workspace::Reserved(name) | Workspace::Bound(name) => Some(name.clone()),
@@ -266,4 +282,5 @@ pub(crate) fn crash_a_hundred_times(address: String) {
     let (tasks, runs): (Vec<&Seen>, Vec<&Seen>) = seen.iter().partition(|it| is_task(&it.stream));
     assert!(runs.len() >= KILLS / 10, "only {} runs were started", runs.len());
     assert!(tasks.len() >= KILLS / 10, "only {} tasks were created", tasks.len());
+    assert!(tasks.iter().any(|it| it.status == "done"), "no task was merged");
 }

@@ -114,11 +114,11 @@ impl Person {
     pub(crate) fn sees_to_everything(&mut self, host: &Host) -> bool {
         for (stream, state) in self.tasks() {
             let Some(input) = self.help(&state) else { continue };
-            let moves = matches!(input, Input::Cancel { .. } | Input::Merged { .. });
+            let closes = matches!(input, Input::Cancel { .. } | Input::Merged { .. });
             let answer =
                 host.ask(|token| Message::Say { token: Some(token), stream: stream.clone(), said: Said::Task(input) });
-            if answer.recv() == Ok(Answer::Done) && moves {
-                say(&format!("left {stream}"));
+            if answer.recv() == Ok(Answer::Done) && closes {
+                say(&format!("closed {stream}"));
             }
         }
         !self.open().is_empty()
