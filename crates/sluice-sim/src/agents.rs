@@ -37,7 +37,8 @@ impl Life {
         }
         process.steps += 1;
         let (steps, role) = (process.steps, process.role);
-        let crashes = self.chance.percent(if self.now < CALM { 10 } else { 3 });
+        let cursed = self.ground.sheet(stream).is_cursed;
+        let crashes = self.chance.percent(if cursed { 60 } else { 3 + 7 * u64::from(self.now < CALM) });
         if crashes || steps > MOST_STEPS {
             let exit = *self.chance.pick(&[Exit::Code(0), Exit::Code(1), Exit::Signal(11), Exit::Lost]);
             return self.exits(stream, session, exit);

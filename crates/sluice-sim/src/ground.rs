@@ -35,6 +35,8 @@ pub(crate) struct Sheet {
     pub(crate) frontmatter: BTreeMap<String, FieldValue>,
     /// The newest frontmatter could not be written.
     pub(crate) is_behind: bool,
+    /// Something is wrong there that makes agents crash.
+    pub(crate) is_cursed: bool,
     commits: u64,
     edits: u64,
 }

@@ -57,6 +57,7 @@ impl Life {
         let (token, stream) = (Token(number), StreamId::new(id));
         self.asked.insert(token, Asked::Begins(stream.clone(), kept));
         let blobs = vec![(known.digest, b"pinned".to_vec())];
+        self.ground.sheet(&stream).is_cursed = self.chance.percent(15);
         // What is decided at the creation is decided for a person.
         self.watch.asks(&stream, Asker::Person);
         let message = Message::Create { token: Some(token), stream, actor: Box::new(actor), change, blobs };

@@ -2,6 +2,7 @@
 //! nobody needs, and nothing waits without being seen to.
 
 use sluice_core::lifecycle::{FieldValue, Reaction};
+use sluice_core::task::Asker;
 use sluice_core::task::session::{Place, Session};
 use sluice_core::task::state::Workspace;
 use sluice_store::StreamId;
@@ -20,7 +21,7 @@ impl Watch {
             }
             let checked = match task.is_finished() {
                 true => task.left_nothing(stream, ground),
-                false => task.knows_who_lives(stream, ground).and_then(|()| task.is_seen_to()),
+                false => task.knows_who_lives(stream, ground).and_then(|()| task.is_seen_to(stream, ground)),
             };
             if let Err(what) = checked.and_then(|()| task.is_written(stream, ground)) {
                 return wrong(what);
@@ -75,16 +76,23 @@ impl TaskWatch {
     }
 
     /// Either an agent is at it, or a person can see that none is.
-    fn is_seen_to(&self) -> Result<(), String> {
+    fn is_seen_to(&self, stream: &StreamId, ground: &Ground) -> Result<(), String> {
         let driven = self.lifecycle.exits.rules.iter().filter(|rule| rule.state == self.state.status).any(|rule| {
             match rule.reaction {
                 Reaction::Advance(_) | Reaction::Choose(_) | Reaction::Crash { .. } => true,
                 Reaction::MarkDead => false,
             }
         });
-        let silent = driven && self.state.attention.is_none() && !self.is_looked_at;
+        // One that could not be ended may have moved the task past the one that waits.
+        let is_haunted = match self.state.visit.by {
+            Asker::Session(id) => ground.processes.get(&(stream.clone(), id)).is_some_and(|it| it.withstood),
+            Asker::Person | Asker::Engine | Asker::Stranger => false,
+        };
+        let silent = driven && self.state.attention.is_none() && !self.is_looked_at && !is_haunted;
         match self.state.session(self.state.visit.watch) {
             Session::Absent if silent => Err("no agent is at it, and nobody is told".into()),
+            // Everything rests, so it waits for a word that did not reach it.
+            Session::Alive(agent) if silent => Err(format!("{} waits, and nobody is told", agent.id)),
             Session::Ending(agent) if silent => Err(format!("{} should have been ended, and nobody is told", agent.id)),
             Session::Starting(agent) => Err(format!("{} starts for ever", agent.id)),
             Session::Absent | Session::Ending(_) | Session::Alive(_) | Session::Dead(..) => Ok(()),

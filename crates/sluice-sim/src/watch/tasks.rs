@@ -6,10 +6,10 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use sluice_core::lifecycle::{Lifecycle, Reaction, STUCK};
+use sluice_core::lifecycle::{Hook, Lifecycle, Reaction, STUCK};
 use sluice_core::task::event::Moved;
 use sluice_core::task::session::{Change, Place, Role, SessionId};
-use sluice_core::task::state::{Phase, Workspace, WorkspaceName};
+use sluice_core::task::state::{Job, Phase, Workspace, WorkspaceName};
 use sluice_core::task::{Asker, Event, TaskState};
 use sluice_engine::codec::remark::Remarks;
 use sluice_engine::codec::task_state::Kept;
@@ -199,13 +199,28 @@ impl TaskWatch {
                 self.agents += 1;
                 self.is_looked_at = false;
             }
-            Event::Crashed { .. } => self.crashes += 1,
+            Event::Crashed { session, .. } => {
+                if self.ends_soon() {
+                    return Err(format!("{session} was to be ended, and its end counts as a crash"));
+                }
+                self.crashes += 1;
+            }
             Event::AttentionCleared => self.is_looked_at = true,
             Event::AttentionSet(_) => self.is_looked_at = false,
             _ => {}
         }
         self.state.apply(&self.lifecycle, event);
         self.is_bounded()
+    }
+
+    /// Whether a hook that has not begun is going to end every session of the task.
+    fn ends_soon(&self) -> bool {
+        let jobs = self.state.turns.iter().flat_map(|turn| &turn.jobs).skip(1);
+        let hooks = jobs.filter_map(|job| match job {
+            Job::Hook { edge, hook } => self.lifecycle.transitions.get(edge.0 as usize)?.hooks.get(*hook as usize),
+            Job::Acquire | Job::Start(_) => None,
+        });
+        hooks.into_iter().any(|hook| *hook == Hook::KillSession)
     }
 
     /// A session moves its own task only, and the worker gives no verdict.
@@ -269,6 +284,9 @@ impl TaskWatch {
             if self.line.pop_front().as_ref() != Some(effect) {
                 return Err(format!("{effect} is settled before its turn, or twice"));
             }
+        }
+        if append.effects.iter().skip(1).any(|effect| effect.kind == "write_artifact") {
+            return Err("TASK.md is written after what reads it".into());
         }
         for effect in &append.effects {
             if !self.known.insert(effect.id.clone()) {

@@ -1,0 +1,149 @@
+//! The person in the child: creates tasks, begins them, and helps on those that wait for somebody.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use sluice_core::lifecycle::Lifecycle;
+use sluice_core::task::input::Room;
+use sluice_core::task::session::{Exit, Session, SessionId};
+use sluice_core::task::state::{About, Workspace, WorkspaceName};
+use sluice_core::task::{Asker, Create, Evidence, Input, TaskState};
+use sluice_engine::actor::Said;
+use sluice_engine::codec::task_state;
+use sluice_engine::host::{Clock, Host};
+use sluice_engine::loader::pin;
+use sluice_engine::reactor::{Answer, Message};
+use sluice_engine::task_actor::TaskActor;
+use sluice_store::{Reader, StreamId};
+
+use crate::child::{WallClock, say};
+use crate::{PINNED_LIFECYCLE, is_task};
+
+/// How many workspaces there are.
+const POOL: usize = 12;
+
+pub(crate) struct Person {
+    reader: Box<dyn Reader>,
+    lifecycle: Arc<Lifecycle>,
+    /// Given away by this process. They are not given away again before it is clear from the store that they are free.
+    given: BTreeSet<WorkspaceName>,
+}
+
+impl Person {
+    pub(crate) fn new(reader: Box<dyn Reader>, lifecycle: Arc<Lifecycle>) -> Person {
+        Person { reader, lifecycle, given: BTreeSet::new() }
+    }
+
+    fn open(&mut self) -> Vec<StreamId> {
+        self.reader.open_streams(None, 10_000).unwrap()
+    }
+
+    /// The tasks that are open, as they are stored. The workspaces that they have are taken.
+    fn tasks(&mut self) -> Vec<(StreamId, TaskState)> {
+        let open = self.open();
+        let mut tasks = Vec::new();
+        for stream in open.into_iter().filter(is_task) {
+            let Some(stored) = self.reader.load(&stream).unwrap() else { continue };
+            let state = task_state::read(&self.lifecycle, &stored.header.data).unwrap().state;
+            tasks.push((stream, state));
+        }
+        self.given = tasks
+            .iter()
+            .filter_map(|(_, state)| match &state.workspace {
+                Workspace::Unbound => None,
+                Workspace::Reserved(name) | Workspace::Bound(name) => Some(name.clone()),
+            })
+            .collect();
+        tasks
+    }
+
+    /// The sessions that are stored as living. Their processes ended with the engine that started them.
+    pub(crate) fn sessions(&mut self) -> Vec<(StreamId, SessionId)> {
+        let living = |session: &Session| match session {
+            Session::Alive(agent) | Session::Ending(agent) => Some(agent.id),
+            // The start is still to be performed, or it is performed again.
+            Session::Starting(_) | Session::Absent | Session::Dead(..) => None,
+        };
+        let of_task = |(stream, state): (StreamId, TaskState)| {
+            let ids = [living(&state.main), living(&state.beside)];
+            ids.into_iter().flatten().map(move |id| (stream.clone(), id)).collect::<Vec<_>>()
+        };
+        self.tasks().into_iter().flat_map(of_task).collect()
+    }
+
+    /// Reports the sessions that were found gone.
+    pub(crate) fn reports(&self, host: &Host, lost: Vec<(StreamId, SessionId)>) {
+        for (stream, session) in lost {
+            let input = Input::SessionExited { session, exit: Exit::Lost, evidence: Evidence::default() };
+            host.reporter().send(Message::Say { token: None, stream, said: Said::Task(input) });
+        }
+    }
+
+    fn room(&mut self) -> Room {
+        let mut names = (1..=POOL).map(|number| WorkspaceName(format!("w{number}")));
+        match names.find(|name| !self.given.contains(name)) {
+            Some(name) => {
+                self.given.insert(name.clone());
+                Room::Reserved(name)
+            }
+            None => Room::Full,
+        }
+    }
+
+    pub(crate) fn creates(&mut self, host: &Host, number: usize) {
+        let id = format!("task-{}-{number}", std::process::id());
+        let about = About { summary: "Fix it".into(), project: "g".into(), ..About::default() };
+        let room = self.room();
+        let wanted =
+            Create { status: None, about, by: Asker::Person, spawn: true, evidence: Evidence::default(), room };
+        let digest = pin(PINNED_LIFECYCLE).to_string();
+        let created = TaskActor::create(self.lifecycle.clone(), digest, id.clone(), &wanted, WallClock.now());
+        let (actor, change) = created.unwrap();
+        let stream = StreamId::new(id);
+        let answer = host.ask(|token| Message::Create {
+            token: Some(token),
+            stream: stream.clone(),
+            actor: Box::new(actor),
+            change,
+            blobs: vec![(pin(PINNED_LIFECYCLE), PINNED_LIFECYCLE.to_vec())],
+        });
+        if matches!(answer.recv(), Ok(Answer::Done(_))) {
+            say(&format!("promised {stream}"));
+        }
+    }
+
+    /// Does what each open task needs a person for. Whether anything at all is still open.
+    pub(crate) fn sees_to_everything(&mut self, host: &Host) -> bool {
+        for (stream, state) in self.tasks() {
+            let Some(input) = self.help(&state) else { continue };
+            let closes = matches!(input, Input::Cancel { .. } | Input::Merged { .. });
+            let answer =
+                host.ask(|token| Message::Say { token: Some(token), stream: stream.clone(), said: Said::Task(input) });
+            if matches!(answer.recv(), Ok(Answer::Done(_))) && closes {
+                say(&format!("closed {stream}"));
+            }
+        }
+        !self.open().is_empty()
+    }
+
+    fn help(&mut self, state: &TaskState) -> Option<Input> {
+        let by = Asker::Person;
+        let evidence = Evidence::default();
+        if !state.turns.is_empty() {
+            return None;
+        }
+        let has_workspace = state.workspace.bound().is_some();
+        match (self.lifecycle.state_name(state.status), &state.main) {
+            ("pending", _) => {
+                let room = self.room();
+                (room != Room::Full).then_some(Input::Spawn { by, evidence, room })
+            }
+            ("reviewing", _) => Some(Input::Merged { by, push_failed: None, evidence }),
+            ("working" | "agent-review", Session::Alive(_) | Session::Starting(_)) => None,
+            ("working" | "agent-review", Session::Dead(..) | Session::Absent) if has_workspace => {
+                Some(Input::Respawn { by })
+            }
+            _ => Some(Input::Cancel { by, evidence }),
+        }
+    }
+}
