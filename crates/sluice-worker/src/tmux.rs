@@ -231,9 +231,9 @@ impl Tmux {
 
 /// Whether tmux says that what it should act on is not there.
 fn is_absent(said: &str) -> bool {
-    ["no server running", "error connecting", "can't find", "no sessions", "server exited", "lost server"]
-        .iter()
-        .any(|absent| said.contains(absent))
+    let absences = ["no server running", "error connecting", "can't find", "no such", "no sessions"];
+    let endings = ["no current", "server exited", "lost server"];
+    absences.iter().chain(&endings).any(|absence| said.contains(absence))
 }
 
 fn words(words: &[&str]) -> Vec<OsString> {

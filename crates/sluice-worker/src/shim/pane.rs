@@ -24,6 +24,11 @@ pub(super) fn place(wanted: &Place) -> Option<PaneRecord> {
     Some(PaneRecord { session: format!("${session}"), pane: std::env::var("TMUX_PANE").ok()?, server })
 }
 
+/// Whether this process was started in a tmux window, even if that is gone by now.
+pub(super) fn was_given() -> bool {
+    std::env::var_os("TMUX_PANE").is_some()
+}
+
 /// Lines and columns of the window.
 pub(super) fn size() -> Option<(u16, u16)> {
     let size = tcgetwinsize(stdin()).ok()?;

@@ -31,8 +31,8 @@ use crate::session::say::Delivery;
 const SHORT_GRACE: Duration = Duration::from_millis(500);
 /// How long killed processes may take to disappear, and pipes that strangers hold to be closed.
 const GIVE_UP: Duration = Duration::from_secs(5);
-/// How often the processes that are left are looked for and killed.
-const KILL_AGAIN: Duration = Duration::from_millis(20);
+/// How often the processes that are left are looked for, and killed when it is time.
+const LOOK_AGAIN: Duration = Duration::from_millis(25);
 /// Keys that may wait for an agent that does not read. More stay in the window.
 const MOST_KEYS: usize = 64 * 1024;
 /// Texts that may wait to be typed.
@@ -115,7 +115,6 @@ impl Relay {
                 ioctl_fionbio(handle, true)?;
             }
         }
-        // Without its window nobody sees it, but it can still do the rest.
         let told = |error: &io::Error| note(&folder, &format!("no window: {error}"));
         let pane = Pane::open(&running.spec.place).inspect_err(told).ok().flatten();
         Ok(Self {
@@ -137,6 +136,9 @@ impl Relay {
 
     /// Until nothing of the session is left.
     pub(super) fn run(mut self) -> io::Result<()> {
+        if self.pane.is_none() {
+            self.window_gone(); // it may have gone before we looked
+        }
         self.reap();
         while !self.is_over() {
             let ready = self.wait()?;
@@ -205,7 +207,7 @@ impl Relay {
         let phase = match self.phase {
             Phase::Running => self.time_limit(),
             Phase::Ending { kill_at, .. } => kill_at,
-            Phase::Leftovers { kill_at, give_up } => Some(give_up.min(kill_at.max(Instant::now() + KILL_AGAIN))),
+            Phase::Leftovers { give_up, .. } => Some(give_up.min(Instant::now() + LOOK_AGAIN)),
         };
         phase.into_iter().chain(self.typing_next.map(|(at, _)| at)).min()
     }
@@ -353,7 +355,8 @@ impl Relay {
 
     /// The window was closed or its server has died: as any program whose terminal goes away, the agent ends.
     fn window_gone(&mut self) {
-        if self.pane.take().is_some() {
+        self.pane = None;
+        if pane::was_given() {
             self.end(Cause::TerminalGone, SHORT_GRACE);
         }
     }
@@ -405,6 +408,7 @@ impl Relay {
         for _ in 0..RECORD_TRIES {
             match self.folder.write_exit(record) {
                 Ok(()) => return,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return, // the whole folder was taken away
                 Err(error) => note(&self.folder, &format!("the exit record cannot be written: {error}")),
             }
             let _ = poll(&mut [], Some(&timespec(Duration::from_secs(1))));
