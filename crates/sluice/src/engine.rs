@@ -76,9 +76,20 @@ fn start(places: &Places) -> Result<(), Failure> {
         return Ok(());
     }
     let program = std::env::current_exe().map_err(|error| failed("its program", &error))?;
-    let mut engine = Command::new(program)
+    let mut command = Command::new(program);
+    // What a session is told about itself is not the engine's. Nor is the engine a part of the session that happens to
+    // start it, and so it does not end with it.
+    let of_session = |name: &std::ffi::OsStr| {
+        name.to_str().is_some_and(|name| name.starts_with("SLUICE_") && name != "SLUICE_STORE")
+    };
+    for (name, _) in std::env::vars_os().filter(|(name, _)| of_session(name)) {
+        command.env_remove(name);
+    }
+    let (kept, value) = sluice_worker::process::KEPT;
+    let mut engine = command
         .arg("engine")
         .env("SLUICE_HOME", places.home())
+        .env(kept, value)
         .current_dir(Path::new("/"))
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
