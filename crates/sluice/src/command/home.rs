@@ -33,7 +33,7 @@ pub(crate) fn event_line(event: &Value) -> String {
         .as_object()
         .into_iter()
         .flatten()
-        .filter(|(_, value)| !value.is_null())
+        .filter(|(key, value)| !value.is_null() && *key != "project")
         .map(|(key, value)| format!("{key}={}", crate::table::line(&fact(value), 80)))
         .collect();
     format!("{}  {:<20} {:<12} {}\n", text("time"), text("type"), text("actor"), facts.join(" "))

@@ -34,7 +34,11 @@ pub(crate) fn run(arguments: Task, output: Output) -> Result<Exit, Failure> {
             let history: History = connect()?.get(&of(&id, "/history"))?;
             match output {
                 Output::Json => print_json(&json!({ "events": history.events })),
-                Output::People => history.events.iter().for_each(|event| print(&event_line(event))),
+                Output::People => {
+                    let story = history.events.iter().filter(|event| is_told(event));
+                    story.for_each(|event| print(&event_line(event)));
+                    say(&format!("every step of it: sluice events --correlation {id}"));
+                }
             }
             Ok(Exit::Done)
         }
@@ -58,6 +62,23 @@ pub(crate) fn run(arguments: Task, output: Output) -> Result<Exit, Failure> {
         Task::RequestChanges { id, message } => post(&id, "/request-changes", &Message { message }, output),
         Task::Nudge { id, text } => post(&id, "/nudge", &Message { message: text.join(" ") }, output),
     }
+}
+
+/// Whether an event belongs to the story that a person wants to hear; the rest is how the engine goes about it.
+fn is_told(event: &Value) -> bool {
+    const UNTOLD: [&str; 10] = [
+        "artifact.read",
+        "effect.settled",
+        "hook.asked",
+        "hook.done",
+        "hook.idle",
+        "session.asked",
+        "session.ending",
+        "turn.settled",
+        "workspace.bound",
+        "workspace.reserved",
+    ];
+    !UNTOLD.contains(&event["type"].as_str().unwrap_or_default())
 }
 
 /// The path of a task, and of something of it.
