@@ -49,6 +49,7 @@ pub fn task(seen: &Seen, beside: Beside) -> Task {
             Pulse::Inactive => "inactive",
         }
         .into(),
+        ended: !seen.card.open,
         idle_seconds: beside.idle_seconds,
         attention: state.attention.as_ref().map(ToString::to_string),
         pr_url: state.pull_request.clone(),

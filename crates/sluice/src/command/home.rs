@@ -1,5 +1,6 @@
 //! Commands about the home itself: its log, its health, its copy, its end.
 
+use rustix::event::{PollFd, PollFlags, poll};
 use serde_json::{Value, json};
 use sluice_api::client::escape;
 
@@ -15,7 +16,9 @@ pub(crate) fn events(arguments: &Events, output: Output) -> Result<Exit, Failure
         .into_iter()
         .flatten()
         .collect();
-    connect()?.lines(&format!("/v1/events?{}", query.join("&")), |line| {
+    let client = connect()?;
+    std::thread::spawn(end_with_the_reader);
+    client.lines(&format!("/v1/events?{}", query.join("&")), |line| {
         match output {
             Output::Json => print_bytes(format!("{line}\n").as_bytes()),
             Output::People => print(&event_line(&serde_json::from_str(line).unwrap_or_default())),
@@ -23,6 +26,17 @@ pub(crate) fn events(arguments: &Events, output: Output) -> Result<Exit, Failure
         true
     })?;
     Ok(Exit::Done)
+}
+
+/// Ends this process when nobody reads what it prints any more (`| head`): the next event, at which that would be noticed,
+/// may be hours away.
+fn end_with_the_reader() {
+    let stdout = std::io::stdout();
+    let mut watched = [PollFd::new(&stdout, PollFlags::empty())];
+    let ended = poll(&mut watched, None).is_ok();
+    if ended && watched[0].revents().intersects(PollFlags::ERR | PollFlags::HUP) {
+        std::process::exit(0);
+    }
 }
 
 /// An event on a line: when, what, who, and the facts.
@@ -33,7 +47,7 @@ pub(crate) fn event_line(event: &Value) -> String {
         .as_object()
         .into_iter()
         .flatten()
-        .filter(|(key, value)| !value.is_null() && *key != "project")
+        .filter(|(key, value)| !value.is_null() && *key != "project" && *key != "task_id")
         .map(|(key, value)| format!("{key}={}", crate::table::line(&fact(value), 80)))
         .collect();
     format!("{}  {:<20} {:<12} {}\n", text("time"), text("type"), text("actor"), facts.join(" "))

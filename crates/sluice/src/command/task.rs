@@ -43,6 +43,7 @@ pub(crate) fn run(arguments: Task, output: Output) -> Result<Exit, Failure> {
             Ok(Exit::Done)
         }
         Task::Update(arguments) => update(arguments, output),
+        Task::Wait { id, statuses } => wait(&id, &statuses, output),
         Task::Spawn { id } => post(&id, "/spawn", &json!({}), output),
         Task::Respawn { id } => post(&id, "/respawn", &json!({}), output),
         Task::Attach { id } => attach(&id),
@@ -157,6 +158,41 @@ fn update(arguments: Update, output: Output) -> Result<Exit, Failure> {
     };
     let branch = branch.map(|name| if name.is_empty() { Branch::Current } else { Branch::Named(name) });
     answered(&client.patch(&of(&id, ""), &UpdateTask { status, branch, summary })?, output)
+}
+
+/// Looks at a task after everything that happens to it, until it is where it is wanted. When that can no longer be, or
+/// a person has to look first, the answer is a failure.
+fn wait(id: &str, statuses: &[String], output: Output) -> Result<Exit, Failure> {
+    let client = connect()?;
+    let mut answer: TaskAnswer = client.get(&of(id, ""))?;
+    let id = answer.task.id.clone();
+    let mut looked = Ok(());
+    let settled = |task: &Shown| statuses.contains(&task.status) || task.ended || needs_person(task);
+    if !settled(&answer.task) {
+        client.lines(&format!("/v1/events?follow=true&correlation={}", escape(&id)), |_| {
+            match client.get(&of(&id, "")) {
+                Ok(now) => answer = now,
+                Err(problem) => looked = Err(problem),
+            }
+            looked.is_ok() && !settled(&answer.task)
+        })?;
+    }
+    looked?;
+    let task = &answer.task;
+    let is_there = statuses.contains(&task.status) || (statuses.is_empty() && task.ended);
+    if is_there {
+        return answered(&answer, output);
+    }
+    let message = match &task.attention {
+        Some(attention) => format!("task {id} is in `{}` and needs a person: {attention}", task.status),
+        None => format!("task {id} has ended in `{}`", task.status),
+    };
+    Err(Failure::new(Exit::Refused, "not_there", message).hint(format!("`sluice task history {id}` tells what happened")))
+}
+
+/// Whether nothing goes on before a person has looked. A task that waits for a worktree gets one when it is its turn.
+fn needs_person(task: &Shown) -> bool {
+    task.attention.as_deref().is_some_and(|attention| attention != "pool full")
 }
 
 /// The task whose workspace or session this is.
