@@ -9,7 +9,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use sluice_core::lifecycle::Lifecycle;
 use sluice_core::machine::Moment;
-use sluice_core::run::{Given, Mode, Outcome, Plan, Report};
+use sluice_core::run::{Given, Mode, Origin, Outcome, Plan, Report};
 use sluice_dialect::prompts::NoPrompts;
 use sluice_dialect::{Definition, Source, Sources, load};
 use sluice_engine::actor::Outcome as Done;
@@ -129,6 +129,7 @@ impl Bench {
                 prompt: String::new(),
                 workspace: String::new(),
                 work_order: String::new(),
+                origin: Origin::default(),
             };
             let digest = pin(b"bench");
             let (actor, change) =

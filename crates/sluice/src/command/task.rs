@@ -187,7 +187,8 @@ fn wait(id: &str, statuses: &[String], output: Output) -> Result<Exit, Failure> 
         Some(attention) => format!("task {id} is in `{}` and needs a person: {attention}", task.status),
         None => format!("task {id} has ended in `{}`", task.status),
     };
-    Err(Failure::new(Exit::Refused, "not_there", message).hint(format!("`sluice task history {id}` tells what happened")))
+    Err(Failure::new(Exit::Refused, "not_there", message)
+        .hint(format!("`sluice task history {id}` tells what happened")))
 }
 
 /// Whether nothing goes on before a person has looked. A task that waits for a worktree gets one when it is its turn.
