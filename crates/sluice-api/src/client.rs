@@ -57,6 +57,11 @@ impl Client {
         self.ask(Method::DELETE, path, None::<&()>)
     }
 
+    /// Asks for something to be removed, with words about it.
+    pub fn delete_with<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Result<T, Problem> {
+        self.ask(Method::DELETE, path, Some(body))
+    }
+
     /// Whether an engine answers, and which version it has.
     pub fn version(&self) -> Result<String, Problem> {
         run(async {

@@ -27,3 +27,4 @@ pub use event::{Answerer, Event, Failure, Outcome, Question, QuestionKind, SkipR
 pub use input::{Ask, Asker, ByHand, Given, Input, Kind, Mode, Origin, Report, Speaker};
 pub use plan::Plan;
 pub use state::{End, RunState, StepState, StepStatus};
+pub use values::context;

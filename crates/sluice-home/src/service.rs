@@ -5,8 +5,14 @@ mod change;
 mod create;
 mod look;
 mod merge;
+mod runs;
 mod settle;
+mod start;
 mod workspaces;
+
+pub(crate) use create::create_task;
+pub use runs::by_hand;
+pub(crate) use start::{repeat, start_again};
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,15 +20,18 @@ use std::time::Duration;
 
 use sluice_api::problem::{Problem, Status};
 use sluice_core::machine::{Refusal, RefusalCode};
+use sluice_core::run::{Asker as RunAsker, Speaker};
 use sluice_core::task::input::Room;
 use sluice_core::task::session::SessionId as Number;
 use sluice_core::task::{Asker, Input};
 use sluice_engine::actor::Said;
 use sluice_engine::host::{Host, Parts};
 use sluice_engine::reactor::{Answer, Message, Recorded};
+use sluice_engine::run_actor::performed;
+use sluice_engine::workers::{Offer, WorkerId};
 use sluice_store::{Store, StoreError};
 use sluice_worker::process::Identity;
-use sluice_worker::session::{Asker as Process, Config as SessionConfig, Sessions};
+use sluice_worker::session::{Asker as Process, Config as SessionConfig, SessionId, Sessions};
 use sluice_worker::tmux::Tmux;
 
 use crate::clock::WallClock;
@@ -38,6 +47,9 @@ use crate::threads::Threads;
 /// How long the engine may take to answer before the asker is told that it does not.
 const ANSWER_WITHIN: Duration = Duration::from_secs(60);
 
+/// So many steps of runs are carried out at once on this machine.
+const MOST_PERFORMANCES: usize = 64;
+
 /// Who asks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Who {
@@ -50,6 +62,13 @@ pub enum Who {
         /// Its number there.
         number: Number,
     },
+    /// The agent or script of a step.
+    Step {
+        /// Of this run.
+        run: String,
+        /// Which attempt, and which part of it.
+        speaker: Speaker,
+    },
 }
 
 impl Who {
@@ -58,7 +77,16 @@ impl Who {
         match self {
             Who::Person => Asker::Person,
             Who::Session { task: own, number } if own == task => Asker::Session(*number),
-            Who::Session { .. } => Asker::Stranger,
+            Who::Session { .. } | Who::Step { .. } => Asker::Stranger,
+        }
+    }
+
+    /// Who that is to a run.
+    fn to_run(&self, run: &str) -> RunAsker {
+        match self {
+            Who::Person => RunAsker::Person,
+            Who::Step { run: own, speaker } if own == run => RunAsker::Agent(*speaker),
+            Who::Session { .. } | Who::Step { .. } => RunAsker::Stranger,
         }
     }
 
@@ -66,7 +94,7 @@ impl Who {
     fn must_be_person(&self, what: &str) -> Result<(), Problem> {
         match self {
             Who::Person => Ok(()),
-            Who::Session { .. } => {
+            Who::Session { .. } | Who::Step { .. } => {
                 let message = format!("Not allowed: {what} is for a person, not for a session");
                 Err(Problem::new(Status::Forbidden, RefusalCode::NotYours.as_str(), message))
             }
@@ -116,6 +144,13 @@ impl Service {
         .map_err(|error| closed(&error))?;
         // Nobody else sets it.
         let _ = ground.reporter.set(host.reporter());
+        host.reporter().send(Message::Joined(Offer {
+            id: WorkerId("own".into()),
+            role: "any".into(),
+            group: start::LOCAL.into(),
+            capacity: MOST_PERFORMANCES,
+            lease: None,
+        }));
         let looking = Arc::downgrade(&ground);
         let thread = std::thread::Builder::new().name("exits".into());
         thread.spawn(move || crate::exits::keep_looking(looking)).map_err(|error| Problem::fault(error.to_string()))?;
@@ -132,11 +167,11 @@ impl Service {
         match self.ground.sessions.asker(pid) {
             Process::Outside => Ok(Who::Person),
             Process::Session(id) => {
-                let (task, number) = session_of(&id).ok_or_else(|| Problem::fault(format!("a session called {id}")))?;
+                let who = whose(&id).ok_or_else(|| Problem::fault(format!("a session called {id}")))?;
                 if let Some(process) = Identity::of(pid) {
                     self.ground.asks(id, process);
                 }
-                Ok(Who::Session { task, number })
+                Ok(who)
             }
             Process::Gone => {
                 Err(Problem::new(Status::Forbidden, "unknown_asker", "whoever asked is gone, and cannot be recognised"))
@@ -176,6 +211,16 @@ impl Service {
         who.must_be_person("a backup")?;
         crate::backup::copy(&self.store, file)
     }
+}
+
+/// Whose session that is, by its name.
+fn whose(id: &SessionId) -> Option<Who> {
+    if let Some((task, number)) = session_of(id) {
+        return Some(Who::Session { task, number });
+    }
+    let (run, rest) = id.as_str().split_once('.')?;
+    let (step, attempt, part) = performed(rest)?;
+    Some(Who::Step { run: run.to_owned(), speaker: Speaker { step, attempt, part } })
 }
 
 /// Says something to a task and waits until it is durable.

@@ -41,6 +41,8 @@ pub struct Origin {
     pub kind: Kind,
     /// The repository or folder it was started in.
     pub root: String,
+    /// The agent program of steps that name none; empty: the home's.
+    pub harness: String,
 }
 
 /// What a run is called where it was started.

@@ -309,6 +309,8 @@ pub(super) struct StoredGiven {
     kind: Option<String>,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     root: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    harness: String,
 }
 
 impl From<&Given> for StoredGiven {
@@ -322,6 +324,7 @@ impl From<&Given> for StoredGiven {
             work_order: it.work_order.clone(),
             kind: (it.origin.kind != Kind::default()).then(|| it.origin.kind.word().to_owned()),
             root: it.origin.root.clone(),
+            harness: it.origin.harness.clone(),
         }
     }
 }
@@ -338,6 +341,7 @@ impl From<StoredGiven> for Given {
             origin: Origin {
                 kind: Kind::ALL.into_iter().find(|kind| Some(kind.word()) == it.kind.as_deref()).unwrap_or_default(),
                 root: it.root,
+                harness: it.harness,
             },
         }
     }

@@ -20,7 +20,7 @@ impl Service {
     pub(super) fn settled(&self, who: &Who, id: &str, recorded: Recorded) -> Result<TaskAnswer, Problem> {
         let most = match who {
             Who::Person => SETTLE_WITHIN,
-            Who::Session { .. } => Duration::ZERO,
+            Who::Session { .. } | Who::Step { .. } => Duration::ZERO,
         };
         let gone = || Problem::not_found(format!("there is no task `{id}`"));
         let turns = self.ground.tasks.load(id)?.ok_or_else(gone)?.state.turns_taken;
