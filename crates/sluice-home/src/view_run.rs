@@ -2,7 +2,10 @@
 
 use serde_json::{Map, Number, Value, json};
 use sluice_core::recipe::{Data, StepId};
-use sluice_core::run::{End, Kind, Question, StepState, StepStatus};
+use sluice_core::run::state::ItemStatus;
+use sluice_core::run::{End, Event, Kind, Question, StepState, StepStatus};
+use sluice_engine::codec::run_event;
+use sluice_store::Logged;
 
 use crate::clock::written;
 use crate::runs::SeenRun;
@@ -66,9 +69,27 @@ fn one_step(seen: &SeenRun, id: StepId, state: &StepState) -> Value {
         "result": outcome.and_then(|it| it.result.clone()),
         "output": outcome.map(|it| plain(&it.output)),
         "error": error(seen, &state.status),
+        "items": items(seen, id),
         "started_at": state.began.map(|at| written(at.0)),
         "finished_at": state.ended.map(|at| written(at.0)),
     })
+}
+
+/// The items of a fan-out, each with how it went; nothing of another step.
+fn items(seen: &SeenRun, step: StepId) -> Option<Vec<Value>> {
+    let of_step = seen.state.items.range((step, 0)..=(step, u32::MAX));
+    let shown: Vec<Value> = of_step
+        .map(|((_, index), item)| {
+            let (status, summary, error) = match &item.status {
+                ItemStatus::Waiting => ("waiting", None, None),
+                ItemStatus::Running => ("running", None, None),
+                ItemStatus::Completed(outcome) => ("completed", Some(outcome.summary.clone()), None),
+                ItemStatus::Failed(error) => ("failed", None, Some(error.clone())),
+            };
+            json!({ "index": index, "item": plain(&item.value), "status": status, "summary": summary, "error": error })
+        })
+        .collect();
+    Some(shown).filter(|items| !items.is_empty())
 }
 
 fn error(seen: &SeenRun, status: &StepStatus) -> Option<String> {
@@ -196,5 +217,80 @@ pub fn plain(data: &Data) -> Value {
         Data::Text(text) => Value::String(text.clone()),
         Data::List(items) => Value::Array(items.iter().map(plain).collect()),
         Data::Table(fields) => Value::Object(fields.iter().map(|(key, value)| (key.clone(), plain(value))).collect()),
+    }
+}
+
+/// The name and the facts of an event of a run, in the words of what it was started as.
+pub fn event(logged: &Logged, seen: &SeenRun) -> Option<(String, Value)> {
+    let event = run_event::read(logged.event.version, &logged.event.data).ok()?;
+    let kind = seen.state.given.origin.kind;
+    let mut facts = Map::from_iter([(format!("{}_id", kind.word()), json!(seen.id))]);
+    facts.insert("recipe".into(), json!(seen.plan.recipe.name.as_str()));
+    if kind == Kind::Process {
+        facts.insert("template".into(), json!(seen.plan.recipe.name.as_str()));
+        facts.insert("wo_id".into(), json!(Some(&seen.state.given.work_order).filter(|order| !order.is_empty())));
+    }
+    if let Some(step) = event.step().filter(|step| (step.0 as usize) < seen.plan.recipe.steps.len()) {
+        let defined = seen.plan.recipe.step(step);
+        facts.insert("step_id".into(), json!(defined.name.as_str()));
+        facts.insert("step_name".into(), json!(defined.name.as_str()));
+        facts.insert("step_type".into(), json!(defined.work.kind()));
+    }
+    facts.extend(told(&event, seen));
+    Some((named(&logged.event.kind, kind), Value::Object(facts)))
+}
+
+/// What else an event says.
+fn told(event: &Event, seen: &SeenRun) -> Vec<(String, Value)> {
+    let facts = match event {
+        Event::StepStarted { attempt, items, .. } => {
+            json!({ "attempt": attempt, "items": items.as_ref().map(Vec::len) })
+        }
+        Event::StepCompleted { outcome, .. } => json!({
+            "status": "completed", "output_summary": outcome.summary, "summary": outcome.summary, "result": outcome.result,
+        }),
+        Event::StepFailed { failure, .. } => json!({ "status": "failed", "error": failure.words(&seen.plan) }),
+        Event::StepRetried { failure, .. } | Event::StepStopping { failure, .. } => {
+            json!({ "error": failure.words(&seen.plan) })
+        }
+        Event::StepSkipped { .. } => json!({ "status": "skipped" }),
+        Event::StepHeld { question, .. } | Event::Asked { question, .. } => json!({
+            "question": format!("{}/{}", seen.id, question.id), "reason": question.reason, "options": question.options(),
+        }),
+        Event::Answered { option, message, .. } => json!({ "option": option, "message": message }),
+        Event::PartEnded { part, result, .. } => json!({
+            "part": part.to_string(), "error": result.as_ref().err(),
+            "output_summary": result.as_ref().ok().map(|outcome| outcome.summary.clone()),
+        }),
+        Event::PartStarted { part, .. } | Event::PartLost { part, .. } | Event::Said { part, .. } => {
+            json!({ "part": part.to_string() })
+        }
+        Event::LoopedBack { from, to } => {
+            let name = |step: &StepId| seen.plan.recipe.step(*step).name.to_string();
+            json!({ "from": name(from), "to": name(to) })
+        }
+        Event::Ended { end: End::Completed { summary }, .. } => json!({ "status": "completed", "summary": summary }),
+        Event::Ended { end: End::Failed { error }, .. } => json!({ "status": "failed", "error": error }),
+        Event::Ended { end: End::Cancelled { reason }, .. } => json!({ "status": "cancelled", "reason": reason }),
+        Event::Started { .. } | Event::StepReady(_) | Event::Withdrawn { .. } | Event::Reopened { .. } => json!({}),
+    };
+    match facts {
+        Value::Object(facts) => facts.into_iter().collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// The name of a stored event where the run was started.
+fn named(stored: &str, kind: Kind) -> String {
+    match (kind, stored) {
+        (Kind::Run | Kind::Mission, stored) => stored.to_owned(),
+        (Kind::Workflow, stored) => match stored.strip_prefix("run.") {
+            Some(rest) => format!("workflow.{rest}"),
+            None => format!("workflow.{stored}"),
+        },
+        (Kind::Process, "run.started") => "process.created".into(),
+        (Kind::Process, "step.started") => "process.step_started".into(),
+        (Kind::Process, "step.completed" | "step.failed" | "step.skipped") => "process.step_completed".into(),
+        (Kind::Process, stored) => format!("process.{}", stored.strip_prefix("run.").unwrap_or(stored)),
     }
 }

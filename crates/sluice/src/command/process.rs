@@ -58,8 +58,12 @@ fn compile(template: &str, output: Output) -> Result<Exit, Failure> {
         None => {
             let first = loaded.problems.iter().find(|problem| problem.severity() == Severity::Error);
             let why = first.map_or("it has errors", |problem| &problem.message);
-            return Err(Failure::new(Exit::Refused, "invalid_definition", format!("`{template}` cannot be compiled: {why}"))
-                .hint(format!("`sluice check {template}` shows every problem")));
+            return Err(Failure::new(
+                Exit::Refused,
+                "invalid_definition",
+                format!("`{template}` cannot be compiled: {why}"),
+            )
+            .hint(format!("`sluice check {template}` shows every problem")));
         }
     };
     let steps: Vec<Value> = recipe
@@ -116,8 +120,10 @@ fn steps(answer: &Value, output: Output) -> Result<Exit, Failure> {
         Output::Json => print_json(&json!({ "steps": steps })),
         Output::People => {
             let rows = steps.as_array().into_iter().flatten().map(|step| {
-                let waits: Vec<&str> = step["waits_for"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-                let about = if waits.is_empty() { word(step, "summary") } else { format!("waits: {}", waits.join(", ")) };
+                let waits: Vec<&str> =
+                    step["waits_for"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+                let about =
+                    if waits.is_empty() { word(step, "summary") } else { format!("waits: {}", waits.join(", ")) };
                 vec![word(step, "id"), word(step, "status"), word(step, "title"), about]
             });
             table::print(&["step", "status", "title", "about"], rows);

@@ -181,7 +181,14 @@ fn steps(answer: &Value, output: Output) -> Result<Exit, Failure> {
                     Some(error) => error.to_owned(),
                     None => word(step, "summary"),
                 };
-                vec![word(step, "id"), word(step, "type"), word(step, "status"), word(step, "attempt"), word(step, "result"), about]
+                vec![
+                    word(step, "id"),
+                    word(step, "type"),
+                    word(step, "status"),
+                    word(step, "attempt"),
+                    word(step, "result"),
+                    about,
+                ]
             });
             table::print(&["step", "type", "status", "attempt", "result", "about"], rows);
         }
@@ -207,7 +214,12 @@ pub(crate) fn inbox(output: Output) -> Result<Exit, Failure> {
         Output::People if questions.is_empty() => say("nothing waits for you"),
         Output::People => {
             for question in questions {
-                print(&format!("{} · step {} of {}\n", word(question, "kind"), word(question, "step"), word(question, "recipe")));
+                print(&format!(
+                    "{} · step {} of {}\n",
+                    word(question, "kind"),
+                    word(question, "step"),
+                    word(question, "recipe")
+                ));
                 ask(question);
                 print("\n");
             }
@@ -237,7 +249,8 @@ pub(crate) fn step(arguments: Step, output: Output) -> Result<Exit, Failure> {
 
 fn speech(verb: &str, said: StepSaid) -> Result<StepSays, Failure> {
     let output = said.output.as_deref().map(serde_json::from_str).transpose().map_err(|error| {
-        Failure::new(Exit::Usage, "usage", format!("the output is no JSON: {error}")).hint("quote it: --output '{\"a\": 1}'")
+        Failure::new(Exit::Usage, "usage", format!("the output is no JSON: {error}"))
+            .hint("quote it: --output '{\"a\": 1}'")
     })?;
     Ok(StepSays { verb: verb.into(), summary: said.summary, result: said.result, output, ..StepSays::default() })
 }
@@ -245,7 +258,8 @@ fn speech(verb: &str, said: StepSaid) -> Result<StepSays, Failure> {
 /// Asks until there is an answer; the engine keeps the question while nobody waits.
 fn asked(text: &str, options: &[String], output: Output) -> Result<Exit, Failure> {
     let client = connect()?;
-    let said = StepSays { verb: "ask".into(), text: Some(text.to_owned()), options: options.to_vec(), ..StepSays::default() };
+    let said =
+        StepSays { verb: "ask".into(), text: Some(text.to_owned()), options: options.to_vec(), ..StepSays::default() };
     loop {
         let answer: Value = client.post("/v1/step", &said)?;
         if answer["answered"] == json!(true) {
@@ -253,7 +267,10 @@ fn asked(text: &str, options: &[String], output: Output) -> Result<Exit, Failure
                 Output::Json => print_json(&answer),
                 Output::People => {
                     let words = [word(&answer, "option"), word(&answer, "message")];
-                    print(&format!("{}\n", words.iter().filter(|it| !it.is_empty()).cloned().collect::<Vec<_>>().join("\n")));
+                    print(&format!(
+                        "{}\n",
+                        words.iter().filter(|it| !it.is_empty()).cloned().collect::<Vec<_>>().join("\n")
+                    ));
                 }
             }
             return Ok(Exit::Done);

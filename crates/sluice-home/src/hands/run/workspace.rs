@@ -62,8 +62,9 @@ pub(super) fn wants_own(seen: &SeenRun, wanted: &Perform) -> bool {
 pub(super) fn own(ground: &Ground, seen: &SeenRun, name: &str) -> Result<Own, Failed> {
     let pool = pool(ground, Path::new(&seen.state.given.origin.root))?;
     let (head, _) = pool.repository().standing(Path::new(seen.folder())).map_err(|error| described(&error))?;
+    let name = name.replace('.', "-");
     let branch = format!("sluice/part-{name}");
-    let name = WorkspaceName::new(name).map_err(|error| described(&error))?;
+    let name = WorkspaceName::new(&name).map_err(|error| described(&error))?;
     let binding = Binding { task: seen.id.clone(), branch: branch.clone() };
     let lent = pool.acquire(&name, &binding, Some(&head)).map_err(|error| described(&error))?;
     Ok(Own { pool, name, branch, folder: lent.folder })
