@@ -3,6 +3,7 @@
 
 mod change;
 mod create;
+mod file;
 mod look;
 mod merge;
 mod settle;

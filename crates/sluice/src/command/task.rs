@@ -8,13 +8,13 @@ use serde_json::{Value, json};
 use sluice_api::{Client, Problem};
 use sluice_api::client::escape;
 use sluice_api::task::{
-    Attach, Branch, CreateTask, History, MergeTask, Message, Task as Shown, TaskAnswer, TaskList, UpdateTask,
+    Attach, Branch, CreateTask, History, MergeTask, Message, Task as Shown, TaskAnswer, TaskFile, TaskList, UpdateTask,
 };
 
 use super::home::event_line;
 use crate::args::{Create, Merge, Task, Update};
 use crate::engine::{ask, connect};
-use crate::output::{Exit, Failure, Output, print, print_json, say};
+use crate::output::{Exit, Failure, Output, print, print_bytes, print_json, say};
 use crate::table;
 
 const TASKS: &str = "/v1/lifecycle/tasks";
@@ -39,6 +39,7 @@ pub(crate) fn run(arguments: Task, output: Output) -> Result<Exit, Failure> {
             }
             Ok(Exit::Done)
         }
+        Task::File { id, at, list } => file(&id, at, list, output),
         Task::Update(arguments) => update(arguments, output),
         Task::Spawn { id } => post(&id, "/spawn", &json!({}), output),
         Task::Respawn { id } => post(&id, "/respawn", &json!({}), output),
@@ -124,6 +125,22 @@ fn list(status: Option<String>, project: Option<String>, all: bool, output: Outp
             });
             table::print(&["id", "project", "status", "session", "branch", "summary"], rows);
         }
+    }
+    Ok(Exit::Done)
+}
+
+fn file(id: &str, version: Option<usize>, list: bool, output: Output) -> Result<Exit, Failure> {
+    let query = version.map(|number| format!("?version={number}")).unwrap_or_default();
+    let answer: TaskFile = ask(|engine| engine.get(&of(id, &format!("/file{query}"))))?;
+    match output {
+        Output::Json if list => print_json(&json!({ "versions": answer.versions })),
+        Output::Json => print_json(&json!({ "file": { "version": answer.version, "text": answer.text } })),
+        Output::People if list => {
+            let rows =
+                answer.versions.iter().map(|it| vec![it.version.to_string(), it.time.clone(), it.bytes.to_string()]);
+            table::print(&["version", "read at", "bytes"], rows);
+        }
+        Output::People => print_bytes(answer.text.as_bytes()),
     }
     Ok(Exit::Done)
 }
