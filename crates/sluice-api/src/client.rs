@@ -25,6 +25,9 @@ pub const VERSION_HEADER: &str = "sluice-version";
 /// So many lines are read before somebody takes one.
 const LINES_AHEAD: usize = 64;
 
+/// The code of a problem that says that there is no engine, or none any more: it is not known whether it heard.
+pub const GONE: &str = "engine_gone";
+
 /// A way to an engine.
 #[derive(Clone, Debug)]
 pub struct Client {
@@ -118,7 +121,7 @@ impl Client {
     }
 
     fn unreachable(&self, error: &std::io::Error) -> Problem {
-        Problem::unavailable(format!("no engine answers at {}: {error}", self.socket.display()))
+        Problem::new(Status::Unavailable, GONE, format!("no engine answers at {}: {error}", self.socket.display()))
     }
 }
 
@@ -176,7 +179,7 @@ fn run<T>(exchange: impl Future<Output = Result<T, Problem>>) -> Result<T, Probl
 }
 
 fn broken(error: hyper::Error) -> Problem {
-    Problem::unavailable(format!("the engine went away before it answered: {error}"))
+    Problem::new(Status::Unavailable, GONE, format!("the engine went away before it answered: {error}"))
         .hint("ask again; what was answered before is kept")
 }
 

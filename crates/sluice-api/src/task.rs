@@ -184,6 +184,30 @@ pub struct History {
     pub events: Vec<serde_json::Value>,
 }
 
+/// What stands below the frontmatter of a task's TASK.md, now or earlier.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskFile {
+    /// Which of the versions this is; `None` when it has not been kept yet.
+    pub version: Option<usize>,
+    /// The text.
+    pub text: String,
+    /// Every version that was kept, oldest first.
+    pub versions: Vec<FileVersion>,
+}
+
+/// A version of TASK.md that was kept.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileVersion {
+    /// Its number, from 1.
+    pub version: usize,
+    /// When it was read.
+    pub time: String,
+    /// How long it is.
+    pub bytes: u64,
+    /// The digest of its bytes.
+    pub digest: String,
+}
+
 /// How to look at a task's session.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Attach {

@@ -164,3 +164,8 @@ fn pinned<T>(
 pub fn pin(bytes: &[u8]) -> Digest {
     Digest(Sha256::digest(bytes).into())
 }
+
+/// The digest that is written like this in events.
+pub fn written_digest(text: &str) -> Option<Digest> {
+    digest(text).map(Digest)
+}

@@ -75,6 +75,11 @@ impl TaskActor {
         &self.kept.id
     }
 
+    /// The ids of what was asked for and is not settled.
+    pub fn open_effects(&self) -> &[String] {
+        &self.kept.open
+    }
+
     /// The bytes of its header, as they would be stored now: what a fold of its log must add up to.
     pub fn image(&self) -> Vec<u8> {
         task_state::write(&self.kept)

@@ -8,7 +8,7 @@ use sluice_api::Problem;
 use sluice_core::lifecycle::FieldValue;
 use sluice_core::task::frontmatter;
 use sluice_worker::git::slug;
-use sluice_worker::taskfile::{self, FileError, Forgery, Scalar, TaskFile, Truth, Values};
+use sluice_worker::taskfile::{self, FileError, Forgery, Healed, Scalar, TaskFile, Truth, Values};
 
 use crate::clock::written;
 use crate::places::Places;
@@ -65,12 +65,39 @@ fn unread(error: &FileError) -> Problem {
     Problem::new(sluice_api::problem::Status::Refused, "unreadable_artifact", crate::projects::described(error))
 }
 
-/// Writes a task's file: this body below what is true now, in the worktree if one is bound, and in the home.
+/// How often a file is read again because an agent writes in it at the same time; then it is written over.
+const MOST_WRITES: usize = 10;
+
+/// Writes a task's file: its body below what is true now, in the worktree if one is bound, and in the home.
 pub fn write(places: &Places, seen: &Seen, truth: &Truth, feedback: Option<&str>) -> Result<Vec<u8>, Problem> {
     let home = home_file(places, &seen.state.about.project, &seen.id);
+    if let Some(folder) = home.parent() {
+        std::fs::create_dir_all(folder).map_err(|error| Problem::fault(format!("{}: {error}", folder.display())))?;
+    }
     let bound = bound_file(seen).filter(|path| path.parent().is_some_and(std::path::Path::is_dir));
-    let present = bound.as_ref().and_then(|path| taskfile::read(path).ok()).or_else(|| taskfile::read(&home).ok());
-    let mut healed = taskfile::heal(&present.unwrap_or_default(), truth);
+    let mut healed = None;
+    for write in 1..=MOST_WRITES {
+        let there = bound.as_ref().and_then(|path| taskfile::read(path).ok());
+        let present = there.clone().or_else(|| taskfile::read(&home).ok()).unwrap_or_default();
+        let wanted = made(&present, truth, feedback);
+        let done = match (&bound, &there) {
+            (Some(path), Some(there)) if write < MOST_WRITES => taskfile::write_over(path, there, &wanted.bytes),
+            (Some(path), _) => taskfile::write(path, &wanted.bytes).map(|()| true),
+            (None, _) => Ok(true),
+        };
+        healed = Some(wanted);
+        if done.map_err(|error| unread(&error))? {
+            break;
+        }
+    }
+    let healed = healed.unwrap_or_else(|| made(&[], truth, feedback));
+    taskfile::write(&home, &healed.bytes).map_err(|error| unread(&error))?;
+    Ok(healed.body)
+}
+
+/// A file with this truth, and with what a person has to say to its agents.
+fn made(present: &[u8], truth: &Truth, feedback: Option<&str>) -> Healed {
+    let mut healed = taskfile::heal(present, truth);
     if let Some(feedback) = feedback {
         let body = taskfile::append_section(&healed.body, "Feedback", feedback);
         let front = healed.bytes.len() - healed.body.len();
@@ -78,13 +105,7 @@ pub fn write(places: &Places, seen: &Seen, truth: &Truth, feedback: Option<&str>
         healed.bytes.extend_from_slice(&body);
         healed.body = body;
     }
-    if let Some(folder) = home.parent() {
-        std::fs::create_dir_all(folder).map_err(|error| Problem::fault(format!("{}: {error}", folder.display())))?;
-    }
-    for path in bound.iter().chain([&home]) {
-        taskfile::write(path, &healed.bytes).map_err(|error| unread(&error))?;
-    }
-    Ok(healed.body)
+    healed
 }
 
 /// What must stand in the frontmatter, and what the engine may have written there before.

@@ -43,6 +43,8 @@ pub struct Seen {
     pub state: TaskState,
     /// What it goes through.
     pub lifecycle: Arc<Lifecycle>,
+    /// What was asked for and is not settled.
+    pub open_effects: Vec<String>,
 }
 
 impl Seen {
@@ -54,6 +56,7 @@ impl Seen {
             card,
             state: actor.state().clone(),
             lifecycle: actor.lifecycle().clone(),
+            open_effects: actor.open_effects().to_vec(),
         }
     }
 

@@ -46,6 +46,7 @@ pub(crate) fn routes(app: Arc<App>) -> Router {
         .route("/v1/lifecycle/tasks/here", get(here))
         .route("/v1/lifecycle/tasks/{id}", get(show_task).patch(update_task).delete(delete_task))
         .route("/v1/lifecycle/tasks/{id}/history", get(history))
+        .route("/v1/lifecycle/tasks/{id}/file", get(file))
         .route("/v1/lifecycle/tasks/{id}/attach", get(attach))
         .route("/v1/lifecycle/tasks/{id}/{verb}", post(task_verb))
         .merge(crate::runs::routes())
@@ -212,6 +213,15 @@ async fn delete_task((State(app), ConnectInfo(peer)): Asked, Path(id): Path<Stri
 
 async fn history((State(app), ConnectInfo(peer)): Asked, Path(id): Path<String>) -> Response {
     ask(app, peer, move |service, _| service.history(&id)).await
+}
+
+async fn file((State(app), ConnectInfo(peer)): Asked, Path(id): Path<String>, Query(filters): Filters) -> Response {
+    ask(app, peer, move |service, _| {
+        let wrong = |_| Problem::bad_request("a version is a number").hint("--list shows them");
+        let version = filters.get("version").map(|text| text.parse::<usize>().map_err(wrong)).transpose()?;
+        service.file(&id, version)
+    })
+    .await
 }
 
 async fn attach((State(app), ConnectInfo(peer)): Asked, Path(id): Path<String>) -> Response {

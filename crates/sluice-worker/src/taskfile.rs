@@ -13,7 +13,8 @@ mod scalar;
 mod section;
 mod split;
 
-pub use disk::{FileError, LARGEST_FILE, read, write};
+pub(crate) use disk::DRAFT;
+pub use disk::{FileError, LARGEST_FILE, read, write, write_over};
 pub use scalar::Scalar;
 pub use section::append_section;
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use sluice_api::problem::Problem;
 use sluice_api::task::{EffectReport, TaskAnswer, Transition};
+use sluice_core::task::EffectKey;
 use sluice_core::task::event::{Event, Settlement};
 use sluice_engine::codec::task_event;
 use sluice_engine::reactor::Recorded;
@@ -13,27 +14,38 @@ use crate::tasks::Seen;
 
 /// How long a person waits for what follows from a command.
 const SETTLE_WITHIN: Duration = Duration::from_secs(60);
+/// How long anybody waits for TASK.md to tell of it.
+const WRITE_WITHIN: Duration = Duration::from_secs(2);
 
 impl Service {
     /// The answer to a command that changed a task: for a person when everything has settled, for a session at once,
-    /// because it may be what the change ends.
+    /// because it may be what the change ends. Either finds the change in TASK.md, and may write there again.
     pub(super) fn settled(&self, who: &Who, id: &str, recorded: Recorded) -> Result<TaskAnswer, Problem> {
-        let most = match who {
-            Who::Person => SETTLE_WITHIN,
-            Who::Session { .. } | Who::Step { .. } => Duration::ZERO,
-        };
         let gone = || Problem::not_found(format!("there is no task `{id}`"));
-        let turns = self.ground.tasks.load(id)?.ok_or_else(gone)?.state.turns_taken;
-        let waited = self.ground.tasks.wait(most, || match self.ground.tasks.load(id) {
-            Ok(Some(seen)) if is_under_way(&seen, turns) => None,
-            other => Some(other),
-        });
-        let (seen, still_running) = match waited {
-            Some(found) => (found?.ok_or_else(gone)?, false),
-            None => (self.ground.tasks.load(id)?.ok_or_else(gone)?, true),
-        };
+        let load = || self.ground.tasks.load(id)?.ok_or_else(gone);
+        let turns = load()?.state.turns_taken;
+        if *who == Who::Person {
+            self.wait_until(SETTLE_WITHIN, || Ok(!is_under_way(&load()?, turns)))?;
+        }
+        let writings = open_writings(&load()?);
+        self.wait_until(WRITE_WITHIN, || {
+            let open = load()?.open_effects;
+            Ok(!writings.iter().any(|effect| open.contains(effect)))
+        })?;
+        let seen = load()?;
+        let still_running = is_under_way(&seen, turns);
         let transition = self.transition(&seen, recorded)?;
         Ok(TaskAnswer { task: self.ground.shown(&seen), transition, notes: Vec::new(), still_running })
+    }
+
+    /// Waits until it is so, or the time is up.
+    fn wait_until(&self, most: Duration, is_so: impl Fn() -> Result<bool, Problem>) -> Result<(), Problem> {
+        let waited = self.ground.tasks.wait(most, || match is_so() {
+            Ok(false) => None,
+            Ok(true) => Some(Ok(())),
+            Err(problem) => Some(Err(problem)),
+        });
+        waited.unwrap_or(Ok(()))
     }
 
     /// The change of status that was recorded, and what has become of its hooks.
@@ -61,6 +73,12 @@ impl Service {
 /// Whether something that was set going by then is not done.
 fn is_under_way(seen: &Seen, turns: u32) -> bool {
     seen.state.turns.iter().any(|turn| turn.number <= turns)
+}
+
+/// The writings of TASK.md that are not done.
+fn open_writings(seen: &Seen) -> Vec<String> {
+    let is_writing = |id: &&String| matches!(EffectKey::read(id), Some(EffectKey::Write { .. }));
+    seen.open_effects.iter().filter(is_writing).cloned().collect()
 }
 
 /// What has become of the hooks of a turn.

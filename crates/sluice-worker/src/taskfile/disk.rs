@@ -15,6 +15,9 @@ pub const LARGEST_FILE: u64 = 8 << 20;
 /// How often a file is read again because it changed meanwhile.
 const MOST_READS: usize = 3;
 
+/// What stands between the name of a file and a number in the name of its draft.
+pub(crate) const DRAFT: &str = ".sluice-";
+
 /// Why a TASK.md could not be read or written.
 #[derive(Debug, Error)]
 pub enum FileError {
@@ -107,6 +110,18 @@ fn open(path: &Path) -> Result<File, FileError> {
 ///
 /// A link in its place is replaced, not followed.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
+    put(path, bytes, || true).map(drop)
+}
+
+/// Writes `bytes` in place of `before`. `false`: somebody else has written meanwhile, and nothing was changed.
+///
+/// What an agent writes in the instant between the last look and the new name is lost; an instant is all there is.
+pub fn write_over(path: &Path, before: &[u8], bytes: &[u8]) -> Result<bool, FileError> {
+    put(path, bytes, || read(path).is_ok_and(|there| there == before))
+}
+
+/// Writes a draft, and puts it in place if `may` says so then.
+fn put(path: &Path, bytes: &[u8], may: impl FnOnce() -> bool) -> Result<bool, FileError> {
     let unwritable = |source| FileError::Unwritable { path: path.to_owned(), source };
     let no_folder = || unwritable(std::io::Error::new(ErrorKind::InvalidInput, "it has no folder"));
     let folder = path.parent().filter(|folder| folder.is_dir()).ok_or_else(no_folder)?;
@@ -117,22 +132,48 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
         Ok(there) if there.is_file() => there.mode() & 0o777,
         Ok(_) | Err(_) => 0o644,
     };
+    remove_stale_drafts(folder, path);
     let draft = draft(folder, path);
-    let written = write_draft(&draft, bytes, mode).and_then(|()| std::fs::rename(&draft, path));
-    if let Err(source) = written {
-        // The draft may not be there; what counts is the first error.
-        drop(std::fs::remove_file(&draft));
-        return Err(unwritable(source));
+    let written = write_draft(&draft, bytes, mode).and_then(|()| match may() {
+        true => std::fs::rename(&draft, path).map(|()| true),
+        false => std::fs::remove_file(&draft).map(|()| false),
+    });
+    match written {
+        Ok(true) => File::open(folder).and_then(|folder| folder.sync_all()).map(|()| true).map_err(unwritable),
+        Ok(false) => Ok(false),
+        Err(source) => {
+            // The draft may not be there; what counts is the first error.
+            drop(std::fs::remove_file(&draft));
+            Err(unwritable(source))
+        }
     }
-    File::open(folder).and_then(|folder| folder.sync_all()).map_err(unwritable)
 }
 
 /// Beside the file, because a file can only be put in place inside one file system.
 fn draft(folder: &Path, path: &Path) -> PathBuf {
     static WRITTEN: AtomicU64 = AtomicU64::new(0);
-    let name = path.file_name().map_or_else(Default::default, |name| name.to_string_lossy().into_owned());
     let number = WRITTEN.fetch_add(1, Ordering::Relaxed);
-    folder.join(format!(".{name}.sluice-{}-{number}", std::process::id()))
+    folder.join(format!("{}{}-{number}", draft_prefix(path), std::process::id()))
+}
+
+/// How the name of every draft of a file begins.
+fn draft_prefix(path: &Path) -> String {
+    let name = path.file_name().map_or_else(Default::default, |name| name.to_string_lossy().into_owned());
+    format!(".{name}{DRAFT}")
+}
+
+/// Removes what a process that was killed while it wrote has left here. Only one process at a time writes into a home,
+/// so a draft of another is nobody's.
+fn remove_stale_drafts(folder: &Path, path: &Path) {
+    let prefix = draft_prefix(path);
+    let own = format!("{prefix}{}-", std::process::id());
+    let names = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.file_name());
+    for name in names.filter_map(|name| name.into_string().ok()) {
+        if name.starts_with(&prefix) && !name.starts_with(&own) {
+            // Whoever cannot remove it cannot write either, and is told so.
+            drop(std::fs::remove_file(folder.join(name)));
+        }
+    }
 }
 
 fn write_draft(draft: &Path, bytes: &[u8], mode: u32) -> std::io::Result<()> {

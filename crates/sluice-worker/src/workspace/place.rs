@@ -12,6 +12,7 @@ use super::keep::{self, Kept};
 use super::site::{Site, gone};
 use super::{Pool, TASK_FILE, WorkspaceName};
 use crate::git::GitError;
+use crate::taskfile::DRAFT;
 
 /// How old a lock in a workspace must be to be a dead program's: whoever worked there has been ended before it is
 /// emptied.
@@ -69,23 +70,27 @@ impl Pool {
         Ok(Placed { site, is_new: true, kept, set_aside })
     }
 
-    /// Tells git, once for all worktrees of the repository, that TASK.md is not part of the work.
+    /// Tells git, once for all worktrees of the repository, that TASK.md is not part of the work, nor is a draft of it
+    /// that stands beside it for a moment: an agent that commits everything would take it along.
     fn exclude_task_file(&self) -> Result<(), GitError> {
         let folder = self.repository().common().join("info");
         let path = folder.join("exclude");
-        let line = format!("/{}", String::from_utf8_lossy(TASK_FILE));
+        let task_file = String::from_utf8_lossy(TASK_FILE);
+        let lines = [format!("/{task_file}"), format!("/.{task_file}{DRAFT}*")];
         let there = match fs::read(&path) {
             Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
             Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
             Err(error) => return Err(GitError::file("cannot read", &path)(error)),
         };
-        if there.lines().any(|it| it.trim_end() == line) {
+        let is_missing = |line: &&String| !there.lines().any(|it| it.trim_end() == line.as_str());
+        let missing: String = lines.iter().filter(is_missing).map(|line| format!("{line}\n")).collect();
+        if missing.is_empty() {
             return Ok(());
         }
         let start = if there.is_empty() || there.ends_with('\n') { "" } else { "\n" };
         fs::create_dir_all(&folder).map_err(GitError::file("cannot make", &folder))?;
         let file = OpenOptions::new().append(true).create(true).open(&path);
-        let written = file.and_then(|mut file| file.write_all(format!("{start}{line}\n").as_bytes()));
+        let written = file.and_then(|mut file| file.write_all(format!("{start}{missing}").as_bytes()));
         written.map_err(GitError::file("cannot write", &path))
     }
 }

@@ -32,6 +32,20 @@ pub(crate) enum Task {
         /// The task
         id: String,
     },
+    /// Print what stands below the frontmatter of a task's TASK.md, now or earlier
+    #[command(
+        after_help = "Examples:\n  sluice task file k3f9\n  sluice task file k3f9 --list\n  sluice task file k3f9 --at 3 > before.md"
+    )]
+    File {
+        /// The task
+        id: String,
+        /// An earlier version, by its number
+        #[arg(long, value_name = "N", conflicts_with = "list")]
+        at: Option<usize>,
+        /// Show which versions there are
+        #[arg(long)]
+        list: bool,
+    },
     Update(Update),
     /// Wait until a task is in one of these statuses, has ended, or needs a person
     #[command(after_help = "Example:\n  sluice task wait k3f9 --status reviewing && sluice task merge k3f9")]

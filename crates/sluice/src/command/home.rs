@@ -18,14 +18,22 @@ pub(crate) fn events(arguments: &Events, output: Output) -> Result<Exit, Failure
         .collect();
     let client = connect()?;
     std::thread::spawn(end_with_the_reader);
-    client.lines(&format!("/v1/events?{}", query.join("&")), |line| {
+    let read = client.lines(&format!("/v1/events?{}", query.join("&")), |line| {
         match output {
             Output::Json => print_bytes(format!("{line}\n").as_bytes()),
             Output::People => print(&event_line(&serde_json::from_str(line).unwrap_or_default())),
         }
         true
-    })?;
-    Ok(Exit::Done)
+    });
+    match (read.map_err(Failure::from), output) {
+        (Ok(()), _) => Ok(Exit::Done),
+        (Err(failure), Output::People) => Err(failure),
+        // One object a line, to the end.
+        (Err(failure), Output::Json) => {
+            print_bytes(format!("{}\n", failure.document()).as_bytes());
+            Ok(failure.exit)
+        }
+    }
 }
 
 /// Ends this process when nobody reads what it prints any more (`| head`): the next event, at which that would be noticed,

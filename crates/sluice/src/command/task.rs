@@ -1,19 +1,20 @@
 //! `sluice task`: said to the engine, and shown to whoever asked.
 
+use std::cell::Cell;
 use std::io::{IsTerminal, Read, Write};
 use std::os::unix::process::CommandExt;
 
 use serde_json::{Value, json};
-use sluice_api::Client;
 use sluice_api::client::escape;
 use sluice_api::task::{
-    Attach, Branch, CreateTask, History, MergeTask, Message, Task as Shown, TaskAnswer, TaskList, UpdateTask,
+    Attach, Branch, CreateTask, History, MergeTask, Message, Task as Shown, TaskAnswer, TaskFile, TaskList, UpdateTask,
 };
+use sluice_api::{Client, Problem};
 
 use super::home::event_line;
 use crate::args::{Create, Merge, Task, Update};
-use crate::engine::connect;
-use crate::output::{Exit, Failure, Output, print, print_json, say};
+use crate::engine::{ask, connect};
+use crate::output::{Exit, Failure, Output, print, print_bytes, print_json, say};
 use crate::table;
 
 const TASKS: &str = "/v1/lifecycle/tasks";
@@ -23,7 +24,7 @@ pub(crate) fn run(arguments: Task, output: Output) -> Result<Exit, Failure> {
         Task::Create(arguments) => create(arguments, output),
         Task::List { status, project, all } => list(status, project, all, output),
         Task::Show { id } => {
-            let answer: TaskAnswer = connect()?.get(&of(&id, ""))?;
+            let answer: TaskAnswer = ask(|engine| engine.get(&of(&id, "")))?;
             match output {
                 Output::Json => print_json(&json!({ "task": answer.task })),
                 Output::People => print(&sheet(&answer.task)),
@@ -31,7 +32,7 @@ pub(crate) fn run(arguments: Task, output: Output) -> Result<Exit, Failure> {
             Ok(Exit::Done)
         }
         Task::History { id } => {
-            let history: History = connect()?.get(&of(&id, "/history"))?;
+            let history: History = ask(|engine| engine.get(&of(&id, "/history")))?;
             match output {
                 Output::Json => print_json(&json!({ "events": history.events })),
                 Output::People => {
@@ -42,6 +43,7 @@ pub(crate) fn run(arguments: Task, output: Output) -> Result<Exit, Failure> {
             }
             Ok(Exit::Done)
         }
+        Task::File { id, at, list } => file(&id, at, list, output),
         Task::Update(arguments) => update(arguments, output),
         Task::Wait { id, statuses } => wait(&id, &statuses, output),
         Task::Spawn { id } => post(&id, "/spawn", &json!({}), output),
@@ -124,7 +126,7 @@ fn list(status: Option<String>, project: Option<String>, all: bool, output: Outp
     let all = all.then(|| "all=true".to_owned());
     let query: Vec<String> =
         [filter("status", status), filter("project", project), all].into_iter().flatten().collect();
-    let answer: TaskList = connect()?.get(&format!("{TASKS}?{}", query.join("&")))?;
+    let answer: TaskList = ask(|engine| engine.get(&format!("{TASKS}?{}", query.join("&"))))?;
     match output {
         Output::Json => print_json(&json!({ "tasks": answer.tasks })),
         Output::People if answer.tasks.is_empty() => say("no tasks; `sluice task create BRANCH SUMMARY` makes one"),
@@ -149,15 +151,43 @@ fn list(status: Option<String>, project: Option<String>, all: bool, output: Outp
     Ok(Exit::Done)
 }
 
+fn file(id: &str, version: Option<usize>, list: bool, output: Output) -> Result<Exit, Failure> {
+    let query = version.map(|number| format!("?version={number}")).unwrap_or_default();
+    let answer: TaskFile = ask(|engine| engine.get(&of(id, &format!("/file{query}"))))?;
+    match output {
+        Output::Json if list => print_json(&json!({ "versions": answer.versions })),
+        Output::Json => print_json(&json!({ "file": { "version": answer.version, "text": answer.text } })),
+        Output::People if list => {
+            let rows =
+                answer.versions.iter().map(|it| vec![it.version.to_string(), it.time.clone(), it.bytes.to_string()]);
+            table::print(&["version", "read at", "bytes"], rows);
+        }
+        Output::People => print_bytes(answer.text.as_bytes()),
+    }
+    Ok(Exit::Done)
+}
+
 fn update(arguments: Update, output: Output) -> Result<Exit, Failure> {
     let Update { id, status, branch, summary } = arguments;
-    let client = connect()?;
     let id = match id {
         Some(id) => id,
-        None => here(&client)?,
+        None => ask(here)?,
     };
     let branch = branch.map(|name| if name.is_empty() { Branch::Current } else { Branch::Named(name) });
-    answered(&client.patch(&of(&id, ""), &UpdateTask { status, branch, summary })?, output)
+    let wanted = UpdateTask { status, branch, summary };
+    let asked = Cell::new(false);
+    let answer = ask(|engine| {
+        // An engine that goes away has heard it or not. An agent cannot find that out, and would take a no for its own
+        // mistake: a task that already stands where it was to go has been moved.
+        if asked.replace(true) {
+            let now: TaskAnswer = engine.get(&of(&id, ""))?;
+            if wanted.status.as_ref() == Some(&now.task.status) {
+                return Ok(now);
+            }
+        }
+        engine.patch(&of(&id, ""), &wanted)
+    });
+    answered(&answer?, output)
 }
 
 /// Looks at a task after everything that happens to it, until it is where it is wanted. When that can no longer be, or
@@ -197,7 +227,7 @@ fn needs_person(task: &Shown) -> bool {
 }
 
 /// The task whose workspace or session this is.
-fn here(client: &Client) -> Result<String, Failure> {
+fn here(client: &Client) -> Result<String, Problem> {
     if let Some(id) = std::env::var("SLUICE_TASK").ok().filter(|id| !id.is_empty()) {
         return Ok(id);
     }
