@@ -34,13 +34,13 @@ pub(super) type Performed = Result<Outcome, Failed>;
 pub(super) struct Failed {
     pub(super) kind: FailureKind,
     pub(super) error: String,
-    pub(super) outcome: Outcome,
+    pub(super) outcome: Box<Outcome>,
 }
 
 impl Failed {
     /// Something kept it from being done.
     pub(super) fn because(error: impl Into<String>) -> Failed {
-        Failed { kind: FailureKind::Failed, error: error.into(), outcome: Outcome::default() }
+        Failed { kind: FailureKind::Failed, error: error.into(), outcome: Box::default() }
     }
 }
 
@@ -71,7 +71,7 @@ pub(super) fn carry_out(ground: &Arc<Ground>, assignment: Assignment, report: &R
 fn reported(performed: Performed) -> Report {
     match performed {
         Ok(outcome) => Report::Completed(outcome),
-        Err(Failed { kind, error, outcome }) => Report::Failed { kind, error, outcome },
+        Err(Failed { kind, error, outcome }) => Report::Failed { kind, error, outcome: *outcome },
     }
 }
 

@@ -38,7 +38,7 @@ pub(super) fn work(ground: &Arc<Ground>, seen: &SeenRun, wanted: &Perform, name:
         workspace::save(ground, seen, wanted);
         return done;
     }
-    let own = workspace::own(ground, seen, name)?;
+    let own = workspace::own(ground, seen, wanted, name)?;
     let done = agent(ground, seen, wanted, name, prompt, &own.folder, wanted.permissions);
     match done {
         Ok(outcome) => own.merge(ground, seen, wanted).map(|()| outcome),
@@ -54,8 +54,7 @@ pub(super) fn judge(ground: &Arc<Ground>, seen: &SeenRun, wanted: &Perform, name
     if !workspace::has_worktree(seen) {
         return agent(ground, seen, wanted, name, prompt, Path::new(seen.folder()), Allowed::Reduced);
     }
-    workspace::save(ground, seen, wanted);
-    let copy = workspace::own(ground, seen, name)?;
+    let copy = workspace::own(ground, seen, wanted, name)?;
     let pool = workspace::pool(ground, Path::new(&seen.state.given.origin.root))?;
     let standing = || pool.repository().standing(Path::new(seen.folder())).map_err(|error| described(&error));
     let before = standing()?;
@@ -197,17 +196,17 @@ fn judged(ground: &Ground, id: &SessionId, reader: Reader, gone: &Gone, silent: 
     let complaints = ground.sessions.output_tail(id, Stream::Errors, COMPLAINTS).map(|it| it.bytes).unwrap_or_default();
     let ended = reader.finish(exit, &complaints);
     let said = result(&ended.text);
-    let outcome = Outcome {
+    let outcome = Box::new(Outcome {
         summary: said.summary,
         result: said.result,
         output: said.value.as_ref().map_or_else(|| Data::Text(ended.text.clone()), data),
         exit_code: if let Exit::Code(code) = exit { Some(code) } else { None },
         stderr: Some(String::from_utf8_lossy(&complaints).into_owned()),
-    };
+    });
     match (silent, crashed, ended.error) {
         (Some(error), ..) => Err(Failed { kind: FailureKind::Timeout, error, outcome }),
         (None, Some(error), _) => Err(Failed { kind: FailureKind::Crashed, error, outcome }),
         (None, None, Some(error)) => Err(Failed { kind: FailureKind::Failed, error, outcome }),
-        (None, None, None) => Ok(outcome),
+        (None, None, None) => Ok(*outcome),
     }
 }

@@ -62,7 +62,11 @@ pub(super) fn create(ground: &Arc<Ground>, seen: &SeenRun, wanted: &Perform, nam
         ..Outcome::default()
     };
     match status.as_str() {
-        "cancelled" => Err(Failed { kind: FailureKind::Failed, error: "its task was cancelled".into(), outcome }),
+        "cancelled" => Err(Failed {
+            kind: FailureKind::Failed,
+            error: "its task was cancelled".into(),
+            outcome: Box::new(outcome),
+        }),
         _ => Ok(outcome),
     }
 }
