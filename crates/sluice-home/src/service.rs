@@ -13,9 +13,10 @@ mod workspaces;
 
 pub(crate) use create::create_task;
 pub use runs::by_hand;
-pub(crate) use start::{repeat, start_again};
+pub(crate) use start::{Started, repeat, start_again, start_as};
 
 use std::path::PathBuf;
+use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -156,6 +157,7 @@ impl Service {
         let looking = Arc::downgrade(&ground);
         let thread = std::thread::Builder::new().name("exits".into());
         thread.spawn(move || crate::exits::keep_looking(looking)).map_err(|error| Problem::fault(error.to_string()))?;
+        crate::follower::start(&ground)?;
         Ok(Service { ground, host: Mutex::new(Some(host)), store })
     }
 
@@ -188,11 +190,11 @@ impl Service {
 
     /// Whether nothing is going on that the engine must be there for.
     pub fn is_idle(&self) -> bool {
-        self.ground
-            .tasks
-            .open()
+        let tasks = self.ground.tasks.open();
+        tasks
             .iter()
             .all(|seen| seen.state.turns.is_empty() && !seen.state.main.is_living() && !seen.state.beside.is_living())
+            && !self.ground.tasks.runs_want_something()
     }
 
     /// What cannot be understood in the store, and why.
@@ -231,6 +233,11 @@ pub(crate) fn ask(ground: &Ground, task: &str, input: Input) -> Result<Recorded,
     let said = Said::Task(input);
     let answer = reporter.ask(|token| Message::Say { token: Some(token), stream: stream(task), said });
     answered(answer.recv_timeout(ANSWER_WITHIN).ok(), task)
+}
+
+/// Waits for what the engine says.
+pub(crate) fn wait_for(answer: &Receiver<Answer>, id: &str) -> Result<Recorded, Problem> {
+    answered(answer.recv_timeout(ANSWER_WITHIN).ok(), id)
 }
 
 /// What an answer of the engine means to whoever asked.

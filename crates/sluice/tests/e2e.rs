@@ -10,4 +10,7 @@ mod e2e {
     pub(crate) mod default_flow;
     pub(crate) mod engine_kills;
     pub(crate) mod persistent_flow;
+    pub(crate) mod processes;
+    pub(crate) mod triggers;
+    pub(crate) mod verification;
 }
