@@ -7,6 +7,8 @@ mod e2e {
     pub(crate) mod home;
     pub(crate) mod process;
 
+    pub(crate) mod agents;
+    pub(crate) mod artifact;
     pub(crate) mod default_flow;
     pub(crate) mod persistent_flow;
 }
