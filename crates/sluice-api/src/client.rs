@@ -20,6 +20,9 @@ use crate::problem::{Problem, Status};
 /// Says which version of Sluice answers.
 pub const VERSION_HEADER: &str = "sluice-version";
 
+/// The code of a problem that says that there is no engine, or none any more: it is not known whether it heard.
+pub const GONE: &str = "engine_gone";
+
 /// A way to an engine.
 #[derive(Clone, Debug)]
 pub struct Client {
@@ -106,7 +109,8 @@ impl Client {
 
     async fn send(&self, method: Method, path: &str, body: Bytes) -> Result<Response<Incoming>, Problem> {
         let stream = UnixStream::connect(&self.socket).await.map_err(|error| {
-            Problem::unavailable(format!("no engine answers at {}: {error}", self.socket.display()))
+            let message = format!("no engine answers at {}: {error}", self.socket.display());
+            Problem::new(Status::Unavailable, GONE, message)
         })?;
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
         tokio::spawn(connection);
@@ -129,7 +133,7 @@ fn run<T>(exchange: impl Future<Output = Result<T, Problem>>) -> Result<T, Probl
 }
 
 fn broken(error: hyper::Error) -> Problem {
-    Problem::unavailable(format!("the engine went away before it answered: {error}"))
+    Problem::new(Status::Unavailable, GONE, format!("the engine went away before it answered: {error}"))
         .hint("ask again; what was answered before is kept")
 }
 

@@ -102,12 +102,13 @@ impl Service {
             tmux: tmux.version().is_ok().then_some(tmux),
         })
         .map_err(|failure| Problem::fault(described(&failure)))?;
+        let owner = owner(&places);
         let keep = config.retention.days.map(|days| Duration::from_secs(u64::from(days) * 86_400));
         let ground =
             Arc::new(Ground::new(places, config, projects, tasks, sessions, harnesses, clock.clone(), program));
         let host = Host::start(Parts {
             store: store.clone(),
-            owner: owner(),
+            owner,
             clock,
             executor: Box::new(Hands { ground: ground.clone(), threads: Threads::default() }),
             definitions: Arc::new(Dialect),
@@ -236,10 +237,11 @@ fn closed(error: &StoreError) -> Problem {
     Problem::unavailable(described(error))
 }
 
-/// The name under which this process owns the store.
-fn owner() -> String {
+/// The name under which the engine of a home owns the store. It is the home's, not the process's: whoever opens a home
+/// holds its lock, so an engine that still seems to own the store under this name is dead, and need not be waited for.
+fn owner(places: &Places) -> String {
     let machine = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    format!("{}/{}", machine.trim(), std::process::id())
+    format!("{}:{}", machine.trim(), places.home().display())
 }
 
 /// Puts our program where every session finds it, under the names it answers to.

@@ -5,7 +5,8 @@ use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use sluice_api::Client;
+use sluice_api::client::GONE;
+use sluice_api::{Client, Problem};
 use sluice_home::lock::Lock;
 use sluice_home::places::Places;
 
@@ -39,6 +40,14 @@ pub(crate) fn connect() -> Result<Client, Failure> {
     }
     start(&places)?;
     Ok(client)
+}
+
+/// Asks the engine, and once more if it goes away meanwhile. Only for what may be asked twice.
+pub(crate) fn ask<T>(question: impl Fn(&Client) -> Result<T, Problem>) -> Result<T, Failure> {
+    match question(&connect()?) {
+        Err(problem) if problem.code == GONE => Ok(question(&connect()?)?),
+        answer => Ok(answer?),
+    }
 }
 
 /// Whether this version is later than that one.

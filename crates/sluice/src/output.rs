@@ -52,6 +52,11 @@ impl Failure {
         self.hint = Some(hint.into());
         self
     }
+
+    /// The failure as programs read it.
+    pub(crate) fn document(&self) -> serde_json::Value {
+        json!({ "error": { "code": self.code, "message": self.message, "hint": self.hint } })
+    }
 }
 
 impl From<Problem> for Failure {
@@ -91,9 +96,7 @@ impl Output {
 
     pub(crate) fn tell(self, failure: &Failure) {
         match self {
-            Output::Json => print_json(&json!({
-                "error": { "code": failure.code, "message": failure.message, "hint": failure.hint }
-            })),
+            Output::Json => print_json(&failure.document()),
             Output::People => {
                 say(&format!("error: {}", failure.message));
                 if let Some(hint) = &failure.hint {

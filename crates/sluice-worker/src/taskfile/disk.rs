@@ -132,6 +132,7 @@ fn put(path: &Path, bytes: &[u8], may: impl FnOnce() -> bool) -> Result<bool, Fi
         Ok(there) if there.is_file() => there.mode() & 0o777,
         Ok(_) | Err(_) => 0o644,
     };
+    remove_stale_drafts(folder, path);
     let draft = draft(folder, path);
     let written = write_draft(&draft, bytes, mode).and_then(|()| match may() {
         true => std::fs::rename(&draft, path).map(|()| true),
@@ -151,9 +152,28 @@ fn put(path: &Path, bytes: &[u8], may: impl FnOnce() -> bool) -> Result<bool, Fi
 /// Beside the file, because a file can only be put in place inside one file system.
 fn draft(folder: &Path, path: &Path) -> PathBuf {
     static WRITTEN: AtomicU64 = AtomicU64::new(0);
-    let name = path.file_name().map_or_else(Default::default, |name| name.to_string_lossy().into_owned());
     let number = WRITTEN.fetch_add(1, Ordering::Relaxed);
-    folder.join(format!(".{name}{DRAFT}{}-{number}", std::process::id()))
+    folder.join(format!("{}{}-{number}", draft_prefix(path), std::process::id()))
+}
+
+/// How the name of every draft of a file begins.
+fn draft_prefix(path: &Path) -> String {
+    let name = path.file_name().map_or_else(Default::default, |name| name.to_string_lossy().into_owned());
+    format!(".{name}{DRAFT}")
+}
+
+/// Removes what a process that was killed while it wrote has left here. Only one process at a time writes into a home,
+/// so a draft of another is nobody's.
+fn remove_stale_drafts(folder: &Path, path: &Path) {
+    let prefix = draft_prefix(path);
+    let own = format!("{prefix}{}-", std::process::id());
+    let names = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.file_name());
+    for name in names.filter_map(|name| name.into_string().ok()) {
+        if name.starts_with(&prefix) && !name.starts_with(&own) {
+            // Whoever cannot remove it cannot write either, and is told so.
+            drop(std::fs::remove_file(folder.join(name)));
+        }
+    }
 }
 
 fn write_draft(draft: &Path, bytes: &[u8], mode: u32) -> std::io::Result<()> {

@@ -15,14 +15,22 @@ pub(crate) fn events(arguments: &Events, output: Output) -> Result<Exit, Failure
         .into_iter()
         .flatten()
         .collect();
-    connect()?.lines(&format!("/v1/events?{}", query.join("&")), |line| {
+    let read = connect()?.lines(&format!("/v1/events?{}", query.join("&")), |line| {
         match output {
             Output::Json => print_bytes(format!("{line}\n").as_bytes()),
             Output::People => print(&event_line(&serde_json::from_str(line).unwrap_or_default())),
         }
         true
-    })?;
-    Ok(Exit::Done)
+    });
+    match (read.map_err(Failure::from), output) {
+        (Ok(()), _) => Ok(Exit::Done),
+        (Err(failure), Output::People) => Err(failure),
+        // One object a line, to the end.
+        (Err(failure), Output::Json) => {
+            print_bytes(format!("{}\n", failure.document()).as_bytes());
+            Ok(failure.exit)
+        }
+    }
 }
 
 /// An event on a line: when, what, who, and the facts.

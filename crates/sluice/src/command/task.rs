@@ -1,10 +1,11 @@
 //! `sluice task`: said to the engine, and shown to whoever asked.
 
+use std::cell::Cell;
 use std::io::{IsTerminal, Read, Write};
 use std::os::unix::process::CommandExt;
 
 use serde_json::{Value, json};
-use sluice_api::Client;
+use sluice_api::{Client, Problem};
 use sluice_api::client::escape;
 use sluice_api::task::{
     Attach, Branch, CreateTask, History, MergeTask, Message, Task as Shown, TaskAnswer, TaskFile, TaskList, UpdateTask,
@@ -12,7 +13,7 @@ use sluice_api::task::{
 
 use super::home::event_line;
 use crate::args::{Create, Merge, Task, Update};
-use crate::engine::connect;
+use crate::engine::{ask, connect};
 use crate::output::{Exit, Failure, Output, print, print_bytes, print_json, say};
 use crate::table;
 
@@ -23,7 +24,7 @@ pub(crate) fn run(arguments: Task, output: Output) -> Result<Exit, Failure> {
         Task::Create(arguments) => create(arguments, output),
         Task::List { status, project, all } => list(status, project, all, output),
         Task::Show { id } => {
-            let answer: TaskAnswer = connect()?.get(&of(&id, ""))?;
+            let answer: TaskAnswer = ask(|engine| engine.get(&of(&id, "")))?;
             match output {
                 Output::Json => print_json(&json!({ "task": answer.task })),
                 Output::People => print(&sheet(&answer.task)),
@@ -31,7 +32,7 @@ pub(crate) fn run(arguments: Task, output: Output) -> Result<Exit, Failure> {
             Ok(Exit::Done)
         }
         Task::History { id } => {
-            let history: History = connect()?.get(&of(&id, "/history"))?;
+            let history: History = ask(|engine| engine.get(&of(&id, "/history")))?;
             match output {
                 Output::Json => print_json(&json!({ "events": history.events })),
                 Output::People => history.events.iter().for_each(|event| print(&event_line(event))),
@@ -103,7 +104,7 @@ fn list(status: Option<String>, project: Option<String>, all: bool, output: Outp
     let all = all.then(|| "all=true".to_owned());
     let query: Vec<String> =
         [filter("status", status), filter("project", project), all].into_iter().flatten().collect();
-    let answer: TaskList = connect()?.get(&format!("{TASKS}?{}", query.join("&")))?;
+    let answer: TaskList = ask(|engine| engine.get(&format!("{TASKS}?{}", query.join("&"))))?;
     match output {
         Output::Json => print_json(&json!({ "tasks": answer.tasks })),
         Output::People if answer.tasks.is_empty() => say("no tasks; `sluice task create BRANCH SUMMARY` makes one"),
@@ -130,7 +131,7 @@ fn list(status: Option<String>, project: Option<String>, all: bool, output: Outp
 
 fn file(id: &str, version: Option<usize>, list: bool, output: Output) -> Result<Exit, Failure> {
     let query = version.map(|number| format!("?version={number}")).unwrap_or_default();
-    let answer: TaskFile = connect()?.get(&of(id, &format!("/file{query}")))?;
+    let answer: TaskFile = ask(|engine| engine.get(&of(id, &format!("/file{query}"))))?;
     match output {
         Output::Json if list => print_json(&json!({ "versions": answer.versions })),
         Output::Json => print_json(&json!({ "file": { "version": answer.version, "text": answer.text } })),
@@ -146,17 +147,29 @@ fn file(id: &str, version: Option<usize>, list: bool, output: Output) -> Result<
 
 fn update(arguments: Update, output: Output) -> Result<Exit, Failure> {
     let Update { id, status, branch, summary } = arguments;
-    let client = connect()?;
     let id = match id {
         Some(id) => id,
-        None => here(&client)?,
+        None => ask(here)?,
     };
     let branch = branch.map(|name| if name.is_empty() { Branch::Current } else { Branch::Named(name) });
-    answered(&client.patch(&of(&id, ""), &UpdateTask { status, branch, summary })?, output)
+    let wanted = UpdateTask { status, branch, summary };
+    let asked = Cell::new(false);
+    let answer = ask(|engine| {
+        // An engine that goes away has heard it or not. An agent cannot find that out, and would take a no for its own
+        // mistake: a task that already stands where it was to go has been moved.
+        if asked.replace(true) {
+            let now: TaskAnswer = engine.get(&of(&id, ""))?;
+            if wanted.status.as_ref() == Some(&now.task.status) {
+                return Ok(now);
+            }
+        }
+        engine.patch(&of(&id, ""), &wanted)
+    });
+    answered(&answer?, output)
 }
 
 /// The task whose workspace or session this is.
-fn here(client: &Client) -> Result<String, Failure> {
+fn here(client: &Client) -> Result<String, Problem> {
     if let Some(id) = std::env::var("SLUICE_TASK").ok().filter(|id| !id.is_empty()) {
         return Ok(id);
     }

@@ -306,7 +306,9 @@ impl Happening {
     /// The next event; `None` when it does not come in time, or the engine ended.
     pub(crate) fn next(&mut self, give_up: Instant) -> Option<Value> {
         let line = self.lines.recv_timeout(give_up.saturating_duration_since(Instant::now())).ok()?;
-        Some(serde_json::from_str(&line).unwrap())
+        let event: Value = serde_json::from_str(&line).unwrap();
+        // The engine's end is told as an error.
+        event["error"].is_null().then_some(event)
     }
 
     /// Waits for any number of events.

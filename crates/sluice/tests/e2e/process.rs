@@ -20,6 +20,12 @@ pub(crate) fn lives(pid: i32) -> bool {
     state.rsplit(')').next().is_some_and(|rest| !rest.trim().is_empty() && !rest.trim_start().starts_with('Z'))
 }
 
+/// What a process was started with.
+pub(crate) fn words(pid: i32) -> String {
+    let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    String::from_utf8_lossy(&words).replace('\0', " ")
+}
+
 /// The processes that stand in a folder or were told of it in their environment.
 pub(crate) fn of(folder: &Path) -> Vec<i32> {
     let mark = folder.as_os_str().as_encoded_bytes();
