@@ -9,6 +9,7 @@ mod e2e {
 
     pub(crate) mod agents;
     pub(crate) mod artifact;
+    pub(crate) mod contract;
     pub(crate) mod default_flow;
     pub(crate) mod engine_kills;
     pub(crate) mod persistent_flow;
