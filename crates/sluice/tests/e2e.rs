@@ -7,6 +7,9 @@ mod e2e {
     pub(crate) mod home;
     pub(crate) mod process;
 
+    pub(crate) mod agents;
+    pub(crate) mod artifact;
+    pub(crate) mod contract;
     pub(crate) mod default_flow;
     pub(crate) mod deaths;
     pub(crate) mod engine_kills;
