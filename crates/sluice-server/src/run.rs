@@ -107,7 +107,8 @@ async fn listen(places: &Places, app: &Arc<App>, log: &Log, ready: impl FnOnce()
     // We hold the lock, so whatever listens there is dead.
     let _ = std::fs::remove_file(&socket);
     let unusable = |error: std::io::Error| {
-        Problem::unavailable(format!("{} cannot be used: {error}", socket.display())).hint("move it away, and try again")
+        Problem::unavailable(format!("{} cannot be used: {error}", socket.display()))
+            .hint("move it away, and try again")
     };
     let listener = UnixListener::bind(&socket).map_err(unusable)?;
     std::fs::set_permissions(&socket, std::fs::Permissions::from_mode(0o600)).map_err(unusable)?;

@@ -10,8 +10,8 @@ mod e2e {
     pub(crate) mod agents;
     pub(crate) mod artifact;
     pub(crate) mod contract;
-    pub(crate) mod default_flow;
     pub(crate) mod deaths;
+    pub(crate) mod default_flow;
     pub(crate) mod engine_kills;
     pub(crate) mod homes;
     pub(crate) mod hostile;

@@ -108,7 +108,8 @@ fn an_agent_that_died_while_no_engine_ran_is_a_crash_for_the_next_one() {
 fn an_agent_that_wrote_its_handoff_before_it_was_killed_has_handed_over() {
     let home = Home::new();
     let here = home.pipe("here");
-    let script = format!("worker: commit; write Handoff \"DONE: all\"; tell {}; hang\nreviewer: review pass", here.path());
+    let script =
+        format!("worker: commit; write Handoff \"DONE: all\"; tell {}; hang\nreviewer: review pass", here.path());
     let id = home.create("brew", &script, &[]);
     here.hear();
     process::kill(Victim::Shim.pid(&started(&home, &id, 1)));

@@ -228,14 +228,12 @@ fn without_tmux_the_lifecycle_is_the_same() {
     ask(&["task", "merge", id]).done();
     assert_eq!(home.task(id)["status"], "done");
 
-    let long = ask(&["task", "create", "tea", "Tea", "--harness", "demo", "--workflow", "persistent", "--json"]).done().json();
+    let long =
+        ask(&["task", "create", "tea", "Tea", "--harness", "demo", "--workflow", "persistent", "--json"]).done().json();
     let id = long["task"]["id"].as_str().unwrap();
     home.until_status(id, "reviewing");
     ask(&["task", "merge", id]).done();
-    let left: Vec<String> = process::of(&home.place())
-        .into_iter()
-        .filter(|pid| *pid != home.engine_pid())
-        .map(process::words)
-        .collect();
+    let left: Vec<String> =
+        process::of(&home.place()).into_iter().filter(|pid| *pid != home.engine_pid()).map(process::words).collect();
     assert!(left.is_empty(), "{left:?}");
 }

@@ -29,7 +29,9 @@ fn dumping(home: &Home) -> (PathBuf, super::home::Pipe) {
 
 /// Nothing that the text asks a shell for has been done.
 fn is_unharmed(home: &Home, workspace: &Path) {
-    for folder in [home.repository(), home.place(), home.path("user"), home.path("dump"), workspace.to_owned(), "/".into()] {
+    for folder in
+        [home.repository(), home.place(), home.path("user"), home.path("dump"), workspace.to_owned(), "/".into()]
+    {
         assert!(!folder.join("PWNED").exists(), "{}", folder.display());
     }
 }
@@ -79,7 +81,8 @@ fn a_megabyte_reaches_the_agent_unchanged() {
     let (dump, told) = dumping(&home);
     home.sluice(&["project", "add"]).done();
     let context: String = format!("## Context\n\n{HOSTILE}\n").repeat((1 << 20) / HOSTILE.len());
-    let mut command = home.command(&["task", "create", "brew", "Brew", "--harness", "dump", "--context", "-", "--json"]);
+    let mut command =
+        home.command(&["task", "create", "brew", "Brew", "--harness", "dump", "--context", "-", "--json"]);
     let file = home.path("context");
     std::fs::write(&file, &context).unwrap();
     run(command.stdin(std::fs::File::open(file).unwrap())).done();

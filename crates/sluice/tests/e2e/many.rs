@@ -72,22 +72,26 @@ fn a_hundred_updates_at_once_have_one_winner() {
     moves.sort_by_key(|to| to == "cancelled");
     assert_eq!(moves, recorded, "{answers:?}");
     assert_eq!(recorded.iter().filter(|to| *to == "cancelled").count(), 1);
-    assert!(answers.keys().all(|answer| ["1 finished", "1 no_transition", "5 conflict"].contains(&answer.as_str())), "{answers:?}");
+    assert!(
+        answers.keys().all(|answer| ["1 finished", "1 no_transition", "5 conflict"].contains(&answer.as_str())),
+        "{answers:?}"
+    );
     assert_eq!(answers.values().sum::<usize>() + moves.len(), 100);
 }
 
 #[test]
 fn thirty_clients_on_a_fresh_home_bring_up_one_engine() {
     let home = Home::empty();
-    let clients: Vec<_> = (0..30)
-        .map(|_| home.command(&["task", "list", "--json"]).stdout(Stdio::piped()).spawn().unwrap())
-        .collect();
+    let clients: Vec<_> =
+        (0..30).map(|_| home.command(&["task", "list", "--json"]).stdout(Stdio::piped()).spawn().unwrap()).collect();
     for client in clients {
         let output = client.wait_with_output().unwrap();
         assert_eq!(output.status.code(), Some(0), "{output:?}");
     }
-    let engines: Vec<i32> =
-        process::of(&home.place()).into_iter().filter(|pid| process::words(*pid).trim_end().ends_with(" engine")).collect();
+    let engines: Vec<i32> = process::of(&home.place())
+        .into_iter()
+        .filter(|pid| process::words(*pid).trim_end().ends_with(" engine"))
+        .collect();
     assert_eq!(engines, [home.engine_pid()]);
     let log = std::fs::read_to_string(home.place().join("logs/engine.log")).unwrap();
     assert_eq!(log.lines().count(), 1, "{log}");

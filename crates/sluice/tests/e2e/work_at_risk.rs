@@ -63,7 +63,9 @@ fn make_a_mess(home: &Home, workspace: &Path) {
     git(home, workspace, &["add", "-A"]);
     write(workspace, "README.md", b"staged and changed again\r\n");
     write(workspace, "untracked", &(0..=255).collect::<Vec<u8>>());
-    for name in ["with space", "with\nnewline", "with\ttab", "\"quoted\"", "-dash", "$(touch PWNED)", "é漢🦀", ":(glob)*", "*"] {
+    for name in
+        ["with space", "with\nnewline", "with\ttab", "\"quoted\"", "-dash", "$(touch PWNED)", "é漢🦀", ":(glob)*", "*"]
+    {
         write(workspace, Path::new("odd").join(name), name.as_bytes());
     }
     write(workspace, OsStr::from_bytes(b"odd/not-\xff-utf8"), b"x");
