@@ -67,8 +67,9 @@ pub(super) fn session(ground: &Arc<Ground>, seen: &Seen, wanted: &StartSession) 
     };
     ground.remember_checkout(&id, seen);
     let started = ground.sessions.start(&spec).map_err(|failure| described(&failure))?;
-    if let (true, Standing::Living(_), Some(typed)) = (started.fresh, &started.standing, &invocation.typed) {
-        let say = Say { ready_within: harness.watchdogs.start_up, ..Say::new(typed.clone()) };
+    if let (Standing::Living(_), Some(typed)) = (&started.standing, &invocation.typed) {
+        // The engine that started it may have been killed before it said this, or after.
+        let say = Say { ready_within: harness.watchdogs.start_up, ..Say::new(typed.clone()).once("prompt") };
         ground.sessions.say(&id, &say).map_err(|failure| described(&failure))?;
     }
     ground.watch(&seen.id, wanted.session);

@@ -18,7 +18,7 @@ use sluice_worker::workspace::{Binding, WorkspaceName};
 
 use serde_json::Value;
 
-use super::{ANSWER_WITHIN, answered};
+use super::wait;
 use crate::clock::new_id;
 use crate::ground::Ground;
 use crate::hands::run::{data, workspace_branch, workspace_pool};
@@ -65,7 +65,7 @@ fn begin(ground: &Arc<Ground>, plan: &Arc<Plan>, pinned: Vec<u8>, given: Given) 
     let (actor, blobs) = (Box::new(actor), vec![(digest, pinned)]);
     let answer =
         reporter.ask(|token| Message::Create { token: Some(token), stream: stream(&id), actor, change, blobs });
-    answered(answer.recv_timeout(ANSWER_WITHIN).ok(), &id)?;
+    wait(reporter, &answer, &id)?;
     ground.tasks.load_run(&id)?.ok_or_else(|| Problem::fault(format!("run {id} is gone as soon as it began")))
 }
 

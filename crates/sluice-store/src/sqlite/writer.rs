@@ -89,7 +89,10 @@ impl Writer for SqliteWriter {
             let sql = "UPDATE owner SET name = NULL WHERE epoch = ?1";
             connection.execute(sql, [epoch as i64]).map_err(|error| place.fault(error))?;
             Ok(())
-        })
+        })?;
+        // So that the file alone is the whole store: people copy it. A reader may be in the way, and then it is not.
+        let _ = self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+        Ok(())
     }
 
     fn append(&mut self, batch: Vec<Append>) -> Result<Vec<Result<u64, Conflict>>, StoreError> {
