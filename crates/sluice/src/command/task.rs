@@ -5,11 +5,11 @@ use std::io::{IsTerminal, Read, Write};
 use std::os::unix::process::CommandExt;
 
 use serde_json::{Value, json};
-use sluice_api::{Client, Problem};
 use sluice_api::client::escape;
 use sluice_api::task::{
     Attach, Branch, CreateTask, History, MergeTask, Message, Task as Shown, TaskAnswer, TaskFile, TaskList, UpdateTask,
 };
+use sluice_api::{Client, Problem};
 
 use super::home::event_line;
 use crate::args::{Create, Merge, Task, Update};

@@ -118,8 +118,11 @@ fn end(home: &Home, id: &str) -> (String, usize) {
     let task = home.task(id);
     let work = std::fs::read_to_string(home.repository().join(format!("demo/{id}.md"))).unwrap_or_default();
     let log = home.git(&["log", "--format=%s", "--name-status", "main"]);
-    let left: Vec<String> =
-        process::of(&home.path("home")).into_iter().filter(|pid| *pid != home.engine_pid()).map(process::words).collect();
+    let left: Vec<String> = process::of(&home.path("home"))
+        .into_iter()
+        .filter(|pid| *pid != home.engine_pid())
+        .map(process::words)
+        .collect();
     let mut times: Vec<&Value> = events.iter().map(|event| &event["time"]).collect();
     times.dedup();
     let end = format!(
