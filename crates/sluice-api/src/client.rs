@@ -3,7 +3,9 @@
 //! A connection for each question: whoever asks is a short-lived command, and a socket on the same machine costs
 //! microseconds. Answers that go on (the event log) come as lines.
 
+use std::net::Shutdown;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{SyncSender, sync_channel};
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
@@ -19,6 +21,9 @@ use crate::problem::{Problem, Status};
 
 /// Says which version of Sluice answers.
 pub const VERSION_HEADER: &str = "sluice-version";
+
+/// So many lines are read before somebody takes one.
+const LINES_AHEAD: usize = 64;
 
 /// The code of a problem that says that there is no engine, or none any more: it is not known whether it heard.
 pub const GONE: &str = "engine_gone";
@@ -55,6 +60,11 @@ impl Client {
         self.ask(Method::DELETE, path, None::<&()>)
     }
 
+    /// Asks for something to be removed, with words about it.
+    pub fn delete_with<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Result<T, Problem> {
+        self.ask(Method::DELETE, path, Some(body))
+    }
+
     /// Whether an engine answers, and which version it has.
     pub fn version(&self) -> Result<String, Problem> {
         run(async {
@@ -64,27 +74,22 @@ impl Client {
         })
     }
 
-    /// Reads lines until there are no more, or until `take` says that it has enough.
+    /// Reads lines until there are no more, or until `take` says that it has enough. They are read on a thread of their
+    /// own, so that `take` may ask for other things meanwhile.
     pub fn lines(&self, path: &str, mut take: impl FnMut(&str) -> bool) -> Result<(), Problem> {
-        run(async {
-            let answer = self.send(Method::GET, path, Bytes::new()).await?;
-            let (head, mut body) = answer.into_parts();
-            if !head.status.is_success() {
-                let bytes = body.collect().await.map_err(broken)?.to_bytes();
-                return Err(refused(head.status.as_u16(), &bytes));
-            }
-            let mut rest = Vec::new();
-            while let Some(frame) = body.frame().await {
-                let Ok(data) = frame.map_err(broken)?.into_data() else { continue };
-                rest.extend_from_slice(&data);
-                while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
-                    let line: Vec<u8> = rest.drain(..=end).collect();
-                    if !take(String::from_utf8_lossy(&line).trim_end()) {
-                        return Ok(());
-                    }
+        let connection = self.connect()?;
+        let handle = connection.try_clone().map_err(|error| self.unreachable(&error))?;
+        std::thread::scope(|scope| {
+            let (sender, lines) = sync_channel::<String>(LINES_AHEAD);
+            let reading = scope.spawn(move || run(read_lines(connection, path, &sender)));
+            for line in lines {
+                if !take(&line) {
+                    // Whoever reads there is woken by the end of the connection.
+                    let _ = handle.shutdown(Shutdown::Both);
+                    return Ok(());
                 }
             }
-            Ok(())
+            reading.join().unwrap_or_else(|_| Err(Problem::fault("the answer could not be read")))
         })
     }
 
@@ -108,21 +113,62 @@ impl Client {
     }
 
     async fn send(&self, method: Method, path: &str, body: Bytes) -> Result<Response<Incoming>, Problem> {
-        let stream = UnixStream::connect(&self.socket).await.map_err(|error| {
-            let message = format!("no engine answers at {}: {error}", self.socket.display());
-            Problem::new(Status::Unavailable, GONE, message)
-        })?;
-        let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
-        tokio::spawn(connection);
-        let request = Request::builder()
-            .method(method)
-            .uri(path)
-            .header("host", "sluice")
-            .header("content-type", "application/json")
-            .body(Full::new(body))
-            .map_err(|error| Problem::bad_request(error.to_string()))?;
-        sender.send_request(request).await.map_err(broken)
+        exchange(self.connect()?, method, path, body).await
     }
+
+    fn connect(&self) -> Result<std::os::unix::net::UnixStream, Problem> {
+        std::os::unix::net::UnixStream::connect(&self.socket).map_err(|error| self.unreachable(&error))
+    }
+
+    fn unreachable(&self, error: &std::io::Error) -> Problem {
+        Problem::new(Status::Unavailable, GONE, format!("no engine answers at {}: {error}", self.socket.display()))
+    }
+}
+
+/// One question and its answer, whose body may still be on its way.
+async fn exchange(
+    connection: std::os::unix::net::UnixStream,
+    method: Method,
+    path: &str,
+    body: Bytes,
+) -> Result<Response<Incoming>, Problem> {
+    let stream = connection.set_nonblocking(true).and_then(|()| UnixStream::from_std(connection));
+    let stream = stream.map_err(|error| Problem::fault(format!("the connection cannot be used: {error}")))?;
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
+    tokio::spawn(connection);
+    let request = Request::builder()
+        .method(method)
+        .uri(path)
+        .header("host", "sluice")
+        .header("content-type", "application/json")
+        .body(Full::new(body))
+        .map_err(|error| Problem::bad_request(error.to_string()))?;
+    sender.send_request(request).await.map_err(broken)
+}
+
+/// Hands the lines of an answer on as they come.
+async fn read_lines(
+    connection: std::os::unix::net::UnixStream,
+    path: &str,
+    lines: &SyncSender<String>,
+) -> Result<(), Problem> {
+    let (head, mut body) = exchange(connection, Method::GET, path, Bytes::new()).await?.into_parts();
+    if !head.status.is_success() {
+        let bytes = body.collect().await.map_err(broken)?.to_bytes();
+        return Err(refused(head.status.as_u16(), &bytes));
+    }
+    let mut rest = Vec::new();
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame.map_err(broken)?.into_data() else { continue };
+        rest.extend_from_slice(&data);
+        while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+            let line: Vec<u8> = rest.drain(..=end).collect();
+            if lines.send(String::from_utf8_lossy(&line).trim_end().to_owned()).is_err() {
+                return Ok(());
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Runs one exchange on this thread.

@@ -6,6 +6,7 @@
 pub mod client;
 pub mod problem;
 pub mod project;
+pub mod run;
 pub mod task;
 pub mod workspace;
 

@@ -31,6 +31,9 @@ pub struct Task {
     pub tmux_session: Option<String>,
     /// `active`, `crashed` or `inactive`.
     pub session: String,
+    /// Whether it has ended, and everything has settled.
+    #[serde(default)]
+    pub ended: bool,
     /// How long its agent has been silent.
     pub idle_seconds: Option<u64>,
     /// Why a person should look.

@@ -24,6 +24,7 @@ mod values;
 pub use decide::{begin, decide};
 pub use effect::{Effect, Job, Part, Perform, TimerKey};
 pub use event::{Answerer, Event, Failure, Outcome, Question, QuestionKind, SkipReason};
-pub use input::{Ask, Asker, ByHand, Given, Input, Mode, Report, Speaker};
+pub use input::{Ask, Asker, ByHand, Given, Input, Kind, Mode, Origin, Report, Speaker};
 pub use plan::Plan;
 pub use state::{End, RunState, StepState, StepStatus};
+pub use values::context;

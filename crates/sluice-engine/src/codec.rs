@@ -56,7 +56,7 @@ fn known(what: &str, bytes: &[u8], knows: u16) -> Result<(), Unreadable> {
 }
 
 /// The bytes of a digest, from its hexadecimal form.
-pub(crate) fn digest(text: &str) -> Option<[u8; 32]> {
+pub fn digest(text: &str) -> Option<[u8; 32]> {
     let mut bytes = [0u8; 32];
     if text.len() != 64 || !text.is_ascii() {
         return None;

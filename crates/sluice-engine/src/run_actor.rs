@@ -61,6 +61,11 @@ impl RunActor {
         })
     }
 
+    /// What it carries out.
+    pub fn plan(&self) -> &Arc<Plan> {
+        &self.plan
+    }
+
     /// Where it is.
     pub fn state(&self) -> &RunState {
         &self.state

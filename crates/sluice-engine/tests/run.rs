@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use sluice_core::machine::{Moment, RefusalCode};
 use sluice_core::recipe::StepId;
-use sluice_core::run::{Ask, Asker, Given, Input, Mode, Outcome, Part, Plan, Report, Speaker};
+use sluice_core::run::{Ask, Asker, Given, Input, Mode, Origin, Outcome, Part, Plan, Report, Speaker};
 use sluice_dialect::prompts::NoPrompts;
 use sluice_dialect::{Definition, Source, Sources, load};
 use sluice_engine::actor::{Actor, Change, Outcome as Ended, Said};
@@ -32,6 +32,7 @@ fn create() -> (RunActor, Change) {
         prompt: String::new(),
         workspace: String::new(),
         work_order: String::new(),
+        origin: Origin::default(),
     };
     RunActor::create(plan(), "d1".into(), "local".into(), given, Moment(0))
 }

@@ -16,7 +16,7 @@ use sluice_engine::host::Reporter;
 use sluice_engine::reactor::Message;
 use sluice_worker::harness::Harnesses;
 use sluice_worker::leak::Snapshot;
-use sluice_worker::process::Identity;
+use sluice_worker::process::{Cancel, Identity};
 use sluice_worker::session::{SessionId, Sessions, Standing};
 use sluice_worker::taskfile::Forgery;
 use sluice_worker::workspace::{Pool, WorkspaceName};
@@ -58,6 +58,29 @@ pub struct Ground {
     checkouts: Mutex<BTreeMap<SessionId, Snapshot>>,
     /// Sessions whose end is waited for.
     watched: Mutex<BTreeSet<SessionId>>,
+    /// What runs are at, by its name; and what was ended before it began.
+    performing: Mutex<Performing>,
+    /// One merge into a run's worktree at a time.
+    merging: Mutex<()>,
+}
+
+/// What runs are at.
+#[derive(Default)]
+struct Performing {
+    scripts: BTreeMap<String, Cancel>,
+    stopped: BTreeSet<String>,
+}
+
+/// A script that can be ended while this lives.
+pub(crate) struct Running<'a> {
+    ground: &'a Ground,
+    name: String,
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.ground.performing().scripts.remove(&self.name);
+    }
 }
 
 /// The name of a session: its task, and its number there.
@@ -67,7 +90,7 @@ pub fn session_id(task: &str, number: Number) -> Result<SessionId, String> {
 
 /// The task of a session, and its number there.
 pub fn session_of(id: &SessionId) -> Option<(String, Number)> {
-    let (task, number) = id.as_str().rsplit_once('.')?;
+    let (task, number) = id.as_str().split_once('.')?;
     Some((task.to_owned(), Number(number.parse().ok()?)))
 }
 
@@ -98,6 +121,8 @@ impl Ground {
             asking: Mutex::default(),
             checkouts: Mutex::default(),
             watched: Mutex::default(),
+            performing: Mutex::default(),
+            merging: Mutex::default(),
         }
     }
 
@@ -251,6 +276,37 @@ impl Ground {
         matches!(self.sessions.adopt(id), Ok(Standing::Living(_)))
     }
 
+    fn performing(&self) -> MutexGuard<'_, Performing> {
+        self.performing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A script of a run begins; it is ended when somebody asks for that.
+    pub(crate) fn performs(&self, name: &str, cancel: Cancel) -> Running<'_> {
+        let mut performing = self.performing();
+        if performing.stopped.contains(name) {
+            cancel.cancel();
+        }
+        performing.scripts.insert(name.to_owned(), cancel);
+        Running { ground: self, name: name.to_owned() }
+    }
+
+    /// Something that a run is at is to end, or never to begin.
+    pub(crate) fn stop_performance(&self, name: &str) {
+        let mut performing = self.performing();
+        performing.scripts.get(name).iter().for_each(|cancel| cancel.cancel());
+        performing.stopped.insert(name.to_owned());
+    }
+
+    /// Whether something was ended before it began.
+    pub(crate) fn was_stopped(&self, name: &str) -> bool {
+        self.performing().stopped.contains(name)
+    }
+
+    /// Held while something is merged into a run's worktree.
+    pub(crate) fn merging(&self) -> MutexGuard<'_, ()> {
+        self.merging.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Says something to the task machine that nobody waits for.
     pub(crate) fn input(&self, task: &str, input: Input) {
         self.tell(task, Said::Task(input));
@@ -264,5 +320,7 @@ pub fn pool_name(path: &str) -> Option<WorkspaceName> {
 
 /// What people see as the name of a task's tmux session.
 pub fn tmux_name(seen: &Seen) -> String {
-    format!("{}/{}", seen.state.about.project, seen.state.about.branch)
+    let name = format!("{}/{}", seen.state.about.project, seen.state.about.branch);
+    // tmux would write these in another way, and then the record would name a session that is not there.
+    name.replace(|c: char| matches!(c, '.' | ':' | '\\' | '$') || c.is_control(), "_")
 }

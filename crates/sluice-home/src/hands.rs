@@ -3,6 +3,7 @@
 //! Everything here may be asked for a second time, after a crash in between; then it finds what is done already.
 
 mod git;
+pub(crate) mod run;
 mod start;
 
 pub(crate) use git::{create_pr, current_branch};
@@ -12,14 +13,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sluice_core::task::Asker;
-use sluice_core::task::effect::{Instruction, Occasion};
+use sluice_core::task::effect::Instruction;
 use sluice_core::task::input::{Found, Outcome};
 use sluice_core::task::session::SessionId as Number;
 use sluice_engine::actor::Outcome as Reported;
 use sluice_engine::codec::task_effect;
 use sluice_engine::host::{Executor, Reporter};
 use sluice_engine::reactor::{Assignment, Message};
-use sluice_worker::process::{Cancel, Ending, Program, Script, kill_leftover, run};
+use sluice_worker::process::{self, Cancel, Ending, Program, Script, kill_leftover};
 use sluice_worker::session::{Delivery, Failure, Say};
 
 use crate::files;
@@ -45,11 +46,12 @@ impl Executor for Hands {
     fn perform(&mut self, assignment: Assignment, report: &Reporter) {
         let (ground, report) = (self.ground.clone(), report.clone());
         self.threads.run(move || {
+            if id_of(&assignment.stream).is_none() {
+                return run::carry_out(&ground, assignment, &report);
+            }
             let Assignment { stream, effect, dispatch, .. } = assignment;
-            let outcome = match id_of(&stream) {
-                Some(id) => Reported::Task(carry_out(&ground, id, &effect.id, &effect.data)),
-                None => Reported::Failed("nobody here does that".into()),
-            };
+            let outcome =
+                Reported::Task(carry_out(&ground, id_of(&stream).unwrap_or_default(), &effect.id, &effect.data));
             report.send(Message::Ended { stream, effect: effect.id, dispatch, outcome });
         });
     }
@@ -77,12 +79,12 @@ fn instructed(ground: &Arc<Ground>, seen: &Seen, effect: &str, instruction: &Ins
         Instruction::ReleaseWorkspace { workspace } => git::release(ground, seen, &workspace.0),
         Instruction::StartSession(wanted) => start::session(ground, seen, wanted),
         Instruction::EndSession { sessions, whole } => end(ground, seen, sessions, *whole),
-        Instruction::TypeToWorker { session, occasion, text } => tell_worker(ground, seen, *session, *occasion, text),
+        Instruction::TypeToWorker { session, text, .. } => tell_worker(ground, seen, *session, effect, text),
         Instruction::SpawnNext => spawn_next(ground, seen),
         Instruction::PushBranch => git::push(ground, seen),
         Instruction::CreatePr => git::create_pr(ground, seen).map(Found::PullRequest),
         Instruction::DeleteRemoteBranch => git::delete_remote_branch(ground, seen),
-        Instruction::Notify { message } => notify(ground, seen, message),
+        Instruction::Notify { message } => notify(ground, &seen.id, message),
         Instruction::RunCommand { workspace, script, environment } => {
             command(ground, seen, effect, &workspace.0, script, environment)
         }
@@ -116,9 +118,10 @@ fn end(ground: &Ground, seen: &Seen, sessions: &[Number], whole: bool) -> Done {
     Ok(Found::Nothing)
 }
 
-fn tell_worker(ground: &Ground, seen: &Seen, session: Number, _: Occasion, text: &str) -> Done {
+fn tell_worker(ground: &Ground, seen: &Seen, session: Number, effect: &str, text: &str) -> Done {
     let id = session_id(&seen.id, session)?;
-    match ground.sessions.say(&id, &Say::new(text)).map_err(|failure| described(&failure))? {
+    // An engine that was killed may have said it already.
+    match ground.sessions.say(&id, &Say::new(text).once(effect)).map_err(|failure| described(&failure))? {
         Delivery::Delivered { .. } => Ok(Found::Nothing),
         Delivery::NotDelivered { reason } => Err(reason),
     }
@@ -141,21 +144,18 @@ fn spawn_next(ground: &Arc<Ground>, seen: &Seen) -> Done {
     Ok(Found::Nothing)
 }
 
-fn notify(ground: &Ground, seen: &Seen, message: &str) -> Done {
+fn notify(ground: &Ground, about: &str, message: &str) -> Done {
     let Some((program, arguments)) = ground.config.notify.command.split_first() else { return Ok(Found::Nothing) };
     let words = std::iter::once(program).chain(arguments).cloned().collect();
     let script = Script {
         program: Program::Arguments(words),
-        environment: [("SLUICE_TASK".to_owned(), seen.id.clone())]
-            .into_iter()
-            .chain(start::inherited(ground))
-            .collect(),
+        environment: start::inherited(ground),
         folder: ground.places.home().to_owned(),
         input: message.as_bytes().to_vec(),
         timeout: Some(Duration::from_secs(30)),
         grace: GRACE,
         output_limit: OUTPUT_LIMIT,
-        record: record(ground, seen, "notify"),
+        record: record(ground, about, "notify"),
     };
     run_to_end(&script)
 }
@@ -168,7 +168,7 @@ fn command(
     text: &str,
     values: &[(String, String)],
 ) -> Done {
-    let record = record(ground, seen, effect);
+    let record = record(ground, &seen.id, effect);
     // An engine that died may have left it running.
     kill_leftover(&record).map_err(|failure| described(&failure))?;
     let mut environment = start::inherited(ground);
@@ -188,7 +188,7 @@ fn command(
 
 fn run_to_end(script: &Script) -> Done {
     let cancel = Cancel::new().map_err(|error| error.to_string())?;
-    let outcome = run(script, &cancel).map_err(|failure| described(&failure))?;
+    let outcome = process::run(script, &cancel).map_err(|failure| described(&failure))?;
     match outcome.ending {
         Ending::Code(0) => Ok(Found::Nothing),
         Ending::Code(code) => Err(with_last_words(format!("it ended with exit code {code}"), &outcome)),
@@ -199,7 +199,7 @@ fn run_to_end(script: &Script) -> Done {
 }
 
 /// What a command printed last as an error tells most about why.
-fn with_last_words(what: String, outcome: &sluice_worker::process::Outcome) -> String {
+fn with_last_words(what: String, outcome: &process::Outcome) -> String {
     let said = outcome.stderr.text();
     match said.lines().rev().find(|line| !line.trim().is_empty()) {
         Some(last) => format!("{what}: {}", last.trim()),
@@ -207,11 +207,11 @@ fn with_last_words(what: String, outcome: &sluice_worker::process::Outcome) -> S
     }
 }
 
-/// Where it is noted that a command of a task runs.
-fn record(ground: &Ground, seen: &Seen, effect: &str) -> PathBuf {
+/// Where it is noted that a command of a task or run runs.
+fn record(ground: &Ground, of: &str, effect: &str) -> PathBuf {
     let name: String = effect.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '-' }).collect();
     let folder = ground.places.sessions().join("commands");
     // Without the folder the command says what is wrong.
     let _ = std::fs::create_dir_all(&folder);
-    folder.join(format!("{}-{name}.json", seen.id))
+    folder.join(format!("{of}-{name}.json"))
 }

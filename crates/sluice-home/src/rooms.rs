@@ -27,20 +27,34 @@ impl Rooms {
         let mut promised = self.promised();
         let open = tasks.open();
         let in_use: Vec<&str> = open.iter().filter_map(|seen| had(&seen.state.workspace)).collect();
-        let all = (1..=u32::try_from(size).unwrap_or(u32::MAX)).map(Number::numbered);
-        let mut names = all.map(|number| pool.folder(&number).display().to_string());
-        match names.find(|name| !in_use.contains(&name.as_str()) && !promised.contains_key(name)) {
-            None => Room::Full,
-            Some(name) => {
+        for number in (1..=u32::try_from(size).unwrap_or(u32::MAX)).map(Number::numbered) {
+            let name = pool.folder(&number).display().to_string();
+            let is_free = !in_use.contains(&name.as_str()) && !promised.contains_key(&name);
+            if is_free && is_given_back(pool, &number, task) {
                 promised.insert(name.clone(), task.to_owned());
-                Room::Reserved(WorkspaceName(name))
+                return Room::Reserved(WorkspaceName(name));
             }
         }
+        Room::Full
     }
 
     /// The task has taken up its promise, or never will.
     pub fn settle(&self, task: &str) {
         self.promised().retain(|_, other| other != task);
+    }
+}
+
+/// Whether nobody has a worktree that no open task has. A task that ended while its worktree could not be given back
+/// still has it: then that is done now, and what is at risk is kept.
+fn is_given_back(pool: &Pool, number: &Number, task: &str) -> bool {
+    match pool.status(number) {
+        Ok(None) => true,
+        Ok(Some(state)) => match state.binding.filter(|binding| binding.task != task) {
+            None => true,
+            Some(binding) => pool.release(number, &binding.task).is_ok(),
+        },
+        // What is wrong with it is said when it is lent.
+        Err(_) => true,
     }
 }
 

@@ -6,24 +6,34 @@ mod create;
 mod file;
 mod look;
 mod merge;
+mod runs;
 mod settle;
+mod start;
 mod workspaces;
 
+pub(crate) use create::create_task;
+pub use runs::by_hand;
+pub(crate) use start::{repeat, start_again};
+
 use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sluice_api::problem::{Problem, Status};
 use sluice_core::machine::{Refusal, RefusalCode};
+use sluice_core::run::{Asker as RunAsker, Speaker};
 use sluice_core::task::input::Room;
 use sluice_core::task::session::SessionId as Number;
 use sluice_core::task::{Asker, Input};
 use sluice_engine::actor::Said;
-use sluice_engine::host::{Host, Parts};
+use sluice_engine::host::{Host, Parts, Reporter};
 use sluice_engine::reactor::{Answer, Message, Recorded};
+use sluice_engine::run_actor::performed;
+use sluice_engine::workers::{Offer, WorkerId};
 use sluice_store::{Store, StoreError};
 use sluice_worker::process::Identity;
-use sluice_worker::session::{Asker as Process, Config as SessionConfig, Sessions};
+use sluice_worker::session::{Asker as Process, Config as SessionConfig, SessionId, Sessions};
 use sluice_worker::tmux::Tmux;
 
 use crate::clock::WallClock;
@@ -38,6 +48,11 @@ use crate::threads::Threads;
 
 /// How long the engine may take to answer before the asker is told that it does not.
 const ANSWER_WITHIN: Duration = Duration::from_secs(60);
+/// How long it may take before it is asked whether something is in the store's way.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// So many steps of runs are carried out at once on this machine.
+const MOST_PERFORMANCES: usize = 64;
 
 /// Who asks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,6 +66,13 @@ pub enum Who {
         /// Its number there.
         number: Number,
     },
+    /// The agent or script of a step.
+    Step {
+        /// Of this run.
+        run: String,
+        /// Which attempt, and which part of it.
+        speaker: Speaker,
+    },
 }
 
 impl Who {
@@ -59,7 +81,16 @@ impl Who {
         match self {
             Who::Person => Asker::Person,
             Who::Session { task: own, number } if own == task => Asker::Session(*number),
-            Who::Session { .. } => Asker::Stranger,
+            Who::Session { .. } | Who::Step { .. } => Asker::Stranger,
+        }
+    }
+
+    /// Who that is to a run.
+    fn to_run(&self, run: &str) -> RunAsker {
+        match self {
+            Who::Person => RunAsker::Person,
+            Who::Step { run: own, speaker } if own == run => RunAsker::Agent(*speaker),
+            Who::Session { .. } | Who::Step { .. } => RunAsker::Stranger,
         }
     }
 
@@ -67,7 +98,7 @@ impl Who {
     fn must_be_person(&self, what: &str) -> Result<(), Problem> {
         match self {
             Who::Person => Ok(()),
-            Who::Session { .. } => {
+            Who::Session { .. } | Who::Step { .. } => {
                 let message = format!("Not allowed: {what} is for a person, not for a session");
                 Err(Problem::new(Status::Forbidden, RefusalCode::NotYours.as_str(), message))
             }
@@ -118,6 +149,13 @@ impl Service {
         .map_err(|error| closed(&error))?;
         // Nobody else sets it.
         let _ = ground.reporter.set(host.reporter());
+        host.reporter().send(Message::Joined(Offer {
+            id: WorkerId("own".into()),
+            role: "any".into(),
+            group: start::LOCAL.into(),
+            capacity: MOST_PERFORMANCES,
+            lease: None,
+        }));
         let looking = Arc::downgrade(&ground);
         let thread = std::thread::Builder::new().name("exits".into());
         thread.spawn(move || crate::exits::keep_looking(looking)).map_err(|error| Problem::fault(error.to_string()))?;
@@ -134,11 +172,11 @@ impl Service {
         match self.ground.sessions.asker(pid) {
             Process::Outside => Ok(Who::Person),
             Process::Session(id) => {
-                let (task, number) = session_of(&id).ok_or_else(|| Problem::fault(format!("a session called {id}")))?;
+                let who = whose(&id).ok_or_else(|| Problem::fault(format!("a session called {id}")))?;
                 if let Some(process) = Identity::of(pid) {
                     self.ground.asks(id, process);
                 }
-                Ok(Who::Session { task, number })
+                Ok(who)
             }
             Process::Gone => {
                 Err(Problem::new(Status::Forbidden, "unknown_asker", "whoever asked is gone, and cannot be recognised"))
@@ -180,12 +218,38 @@ impl Service {
     }
 }
 
+/// Whose session that is, by its name.
+fn whose(id: &SessionId) -> Option<Who> {
+    if let Some((task, number)) = session_of(id) {
+        return Some(Who::Session { task, number });
+    }
+    let (run, rest) = id.as_str().split_once('.')?;
+    let (step, attempt, part) = performed(rest)?;
+    Some(Who::Step { run: run.to_owned(), speaker: Speaker { step, attempt, part } })
+}
+
 /// Says something to a task and waits until it is durable.
 pub(crate) fn ask(ground: &Ground, task: &str, input: Input) -> Result<Recorded, Problem> {
     let Some(reporter) = ground.reporter.get() else { return Err(Problem::unavailable("the engine is starting")) };
     let said = Said::Task(input);
     let answer = reporter.ask(|token| Message::Say { token: Some(token), stream: stream(task), said });
-    answered(answer.recv_timeout(ANSWER_WITHIN).ok(), task)
+    wait(reporter, &answer, task)
+}
+
+/// Waits for the engine's answer, but not long where it is known why there is none.
+fn wait(reporter: &Reporter, answer: &Receiver<Answer>, task: &str) -> Result<Recorded, Problem> {
+    let began = Instant::now();
+    while began.elapsed() < ANSWER_WITHIN {
+        match answer.recv_timeout(PATIENCE) {
+            Err(RecvTimeoutError::Timeout) => {}
+            answer => return answered(answer.ok(), task),
+        }
+        if let Some(why) = reporter.hindrance() {
+            return Err(Problem::unavailable(why)
+                .hint("nothing is lost; what was asked is done when that has passed, so look before you ask again"));
+        }
+    }
+    answered(None, task)
 }
 
 /// What an answer of the engine means to whoever asked.

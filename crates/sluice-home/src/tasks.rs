@@ -166,21 +166,32 @@ impl Tasks {
             Problem::not_found(format!("there is no task `{begins}`"))
                 .hint("`sluice task list --all` shows all of them")
         };
+        let id = self.only(KIND, begins)?.ok_or_else(none)?;
+        self.load(&id)?.ok_or_else(none)
+    }
+
+    /// The only id of a kind that begins like this, or is exactly this.
+    pub(crate) fn only(&self, kind: &str, begins: &str) -> Result<Option<String>, Problem> {
         if begins.is_empty() {
-            return Err(none());
+            return Ok(None);
         }
-        let wanted = format!("{KIND}{begins}");
-        let found = locked(&self.loader).reader().named(&wanted, 9).map_err(|error| unread(&Trouble::Store(error)))?;
+        let wanted = format!("{kind}{begins}");
+        let found = self.loader().reader().named(&wanted, 9).map_err(|error| unread(&Trouble::Store(error)))?;
+        let id = |stream: &StreamId| stream.as_str().strip_prefix(kind).unwrap_or_default().to_owned();
         match found.as_slice() {
-            [] => Err(none()),
-            [one] => self.load(id_of(one).unwrap_or_default())?.ok_or_else(none),
-            [exact, ..] if exact.as_str() == wanted => self.load(begins)?.ok_or_else(none),
+            [] => Ok(None),
+            [one] => Ok(Some(id(one))),
+            [exact, ..] if exact.as_str() == wanted => Ok(Some(begins.to_owned())),
             several => {
-                let ids: Vec<&str> = several.iter().filter_map(id_of).collect();
+                let ids: Vec<String> = several.iter().map(id).collect();
                 Err(Problem::bad_request(format!("`{begins}` could be any of: {}", ids.join(", ")))
                     .hint("say more of it"))
             }
         }
+    }
+
+    pub(crate) fn loader(&self) -> MutexGuard<'_, Loader> {
+        locked(&self.loader)
     }
 
     /// A page of cards, open or not.
@@ -232,7 +243,7 @@ impl Tasks {
 }
 
 /// Why a task cannot be shown.
-fn unread(trouble: &Trouble) -> Problem {
+pub(crate) fn unread(trouble: &Trouble) -> Problem {
     match trouble {
         Trouble::Damaged(why) => {
             Problem::fault(why.clone()).hint("what is stored of it stays as it is; see `sluice doctor`")

@@ -5,7 +5,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// So much is carried out at once; the rest waits its turn.
-const MOST: usize = 32;
+const MOST: usize = 256;
 /// A thread that had nothing to do for so long ends.
 const IDLE: Duration = Duration::from_secs(10);
 

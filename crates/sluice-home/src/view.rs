@@ -12,7 +12,9 @@ use sluice_engine::codec::task_event;
 use sluice_store::Logged;
 
 use crate::clock::written;
-use crate::tasks::{Seen, id_of};
+use crate::runs::SeenRun;
+use crate::tasks::Seen;
+use crate::view_run;
 
 /// What is known of a task beside its state.
 #[derive(Clone, Debug, Default)]
@@ -49,6 +51,7 @@ pub fn task(seen: &Seen, beside: Beside) -> Task {
             Pulse::Inactive => "inactive",
         }
         .into(),
+        ended: !seen.card.open,
         idle_seconds: beside.idle_seconds,
         attention: state.attention.as_ref().map(ToString::to_string),
         pr_url: state.pull_request.clone(),
@@ -57,21 +60,41 @@ pub fn task(seen: &Seen, beside: Beside) -> Task {
     }
 }
 
-/// An event of the log, for people and programs. The task it is about, if it is known, gives the numbers names.
-pub fn event(logged: &Logged, seen: Option<&Seen>) -> Value {
+/// What an event is about, if it is known: it gives the numbers names.
+#[derive(Clone, Copy)]
+pub enum Subject<'a> {
+    /// A task.
+    Task(&'a Seen),
+    /// A run.
+    Run(&'a SeenRun),
+    /// Nobody knows any more.
+    Unknown,
+}
+
+/// An event of the log, for people and programs.
+pub fn event(logged: &Logged, subject: Subject<'_>) -> Value {
     let event = &logged.event;
-    let mut data = match task_event::read(event.version, &event.data).ok().zip(seen) {
-        Some((read, seen)) if id_of(&logged.stream).is_some() && read.type_name() == event.kind => told(&read, seen),
-        _ => serde_json::from_slice(&event.data).unwrap_or(Value::Null),
+    let as_stored = || serde_json::from_slice(&event.data).unwrap_or(Value::Null);
+    let (name, data) = match subject {
+        Subject::Run(seen) => view_run::event(logged, seen).unwrap_or_else(|| (event.kind.clone(), as_stored())),
+        Subject::Task(seen) => {
+            let read = task_event::read(event.version, &event.data).ok();
+            let mut data = match read.filter(|read| read.type_name() == event.kind) {
+                Some(read) => told(&read, seen),
+                None => as_stored(),
+            };
+            if let Value::Object(facts) = &mut data {
+                facts.insert("task_id".into(), json!(seen.id));
+                facts.insert("project".into(), json!(seen.state.about.project));
+            }
+            (event.kind.clone(), data)
+        }
+        Subject::Unknown => (event.kind.clone(), as_stored()),
     };
-    if let (Value::Object(facts), Some(seen)) = (&mut data, seen) {
-        facts.insert("task_id".into(), json!(seen.id));
-        facts.insert("project".into(), json!(seen.state.about.project));
-    }
     json!({
         "seq": logged.cursor.0,
         "id": format!("{}:{}", logged.stream, logged.number),
-        "type": event.kind,
+        "type": name,
         "time": written(event.time),
         "actor": event.actor,
         "correlation_id": event.correlation,

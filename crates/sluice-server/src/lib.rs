@@ -8,5 +8,6 @@ mod events;
 mod log;
 mod routes;
 mod run;
+mod runs;
 
 pub use run::run;

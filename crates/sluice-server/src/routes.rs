@@ -49,6 +49,7 @@ pub(crate) fn routes(app: Arc<App>) -> Router {
         .route("/v1/lifecycle/tasks/{id}/file", get(file))
         .route("/v1/lifecycle/tasks/{id}/attach", get(attach))
         .route("/v1/lifecycle/tasks/{id}/{verb}", post(task_verb))
+        .merge(crate::runs::routes())
         .fallback(nothing_here)
         .layer(axum::extract::DefaultBodyLimit::max(LARGEST_BODY))
         .with_state(app)
@@ -68,7 +69,7 @@ async fn stop((State(app), ConnectInfo(peer)): Asked) -> Response {
     let answer = ask(app, peer, |service, who| {
         match who {
             Who::Person => service.close()?,
-            Who::Session { .. } => {
+            Who::Session { .. } | Who::Step { .. } => {
                 let message = "Not allowed: stopping the engine is for a person, not for a session";
                 return Err(Problem::new(sluice_api::problem::Status::Forbidden, "not_yours", message));
             }
@@ -181,7 +182,7 @@ async fn list_tasks((State(app), ConnectInfo(peer)): Asked, Query(filters): Filt
 async fn create_task((State(app), ConnectInfo(peer)): Asked, body: Bytes) -> Response {
     ask(app, peer, move |service, who| {
         let wanted: CreateTask = said(&body)?;
-        service.create(who, wanted)
+        service.create(who, &wanted)
     })
     .await
 }
@@ -189,7 +190,7 @@ async fn create_task((State(app), ConnectInfo(peer)): Asked, body: Bytes) -> Res
 async fn here((State(app), ConnectInfo(peer)): Asked, Query(filters): Filters) -> Response {
     ask(app, peer, move |service, who| match who {
         Who::Session { task, .. } => service.show(task),
-        Who::Person => service.here(filters.get("cwd").map_or("", String::as_str)),
+        Who::Person | Who::Step { .. } => service.here(filters.get("cwd").map_or("", String::as_str)),
     })
     .await
 }

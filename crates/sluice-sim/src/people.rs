@@ -4,7 +4,7 @@
 mod tasks;
 
 use sluice_core::machine::Moment;
-use sluice_core::run::{Given, Input, Mode};
+use sluice_core::run::{Given, Input, Mode, Origin};
 use sluice_engine::actor::Said;
 use sluice_engine::reactor::{Message, Token};
 use sluice_engine::run_actor::RunActor;
@@ -47,6 +47,7 @@ impl Life {
             prompt: "do it".into(),
             workspace: String::new(),
             work_order: String::new(),
+            origin: Origin::default(),
         };
         self.note(&format!("{id}: starts {}", known.plan.recipe.name));
         let now = Moment(self.now);

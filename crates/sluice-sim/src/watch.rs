@@ -7,7 +7,7 @@ mod tasks;
 use std::collections::{BTreeMap, BTreeSet};
 
 use sluice_core::machine::Moment;
-use sluice_core::run::{Event, Given, Mode, RunState};
+use sluice_core::run::{Event, Given, Mode, Origin, RunState};
 use sluice_engine::codec::{run_event, run_state};
 use sluice_engine::task_actor::TaskActor;
 use sluice_store::{Append, Reader, Stored, StreamId};
@@ -180,5 +180,6 @@ fn nobody() -> Given {
         prompt: String::new(),
         workspace: String::new(),
         work_order: String::new(),
+        origin: Origin::default(),
     }
 }

@@ -291,15 +291,7 @@ pub(crate) fn commit_tree(
     for parent in parents {
         call = call.args(["-p", parent]);
     }
-    for (key, part, fallback) in [("user.name", "NAME", "Sluice"), ("user.email", "EMAIL", "sluice@localhost")] {
-        let is_set = repository.setting(key)?.is_some();
-        for who in ["AUTHOR", "COMMITTER"] {
-            let variable = format!("GIT_{who}_{part}");
-            if !is_set && std::env::var_os(&variable).is_none() {
-                call = call.env(&variable, fallback);
-            }
-        }
-    }
+    call = repository.signed(call)?;
     let mut message = message.to_owned();
     if !message.ends_with('\n') {
         message.push('\n');

@@ -138,7 +138,12 @@ impl Pool {
     pub fn init(&self, names: &[WorkspaceName]) -> Result<(), GitError> {
         for name in names {
             let _lock = self.lock(name)?;
-            self.place(name)?;
+            let placed = self.place(name)?;
+            if placed.is_new {
+                place::break_stale_locks(&placed.site);
+                self.detach(&placed.site)?;
+                placed.site.finish()?;
+            }
         }
         Ok(())
     }
@@ -168,11 +173,15 @@ impl Pool {
                 return Err(GitError::Bound { workspace: name.to_string(), branch, task });
             }
             None => {
-                if site.branch()?.as_ref() != Some(&binding.branch) {
-                    let kept = self.empty(&site, name, &name.as_owner())?;
+                if placed.is_new {
+                    place::break_stale_locks(&site);
+                    acquired.origin = self.check_out(&site, &binding.branch, base, true)?;
+                } else if site.branch()?.as_ref() != Some(&binding.branch) {
+                    let kept = self.make_ready(&site, name, &name.as_owner())?;
                     acquired.kept = kept.or(acquired.kept);
-                    acquired.origin = self.check_out(&site, &binding.branch, base)?;
+                    acquired.origin = self.check_out(&site, &binding.branch, base, false)?;
                 }
+                site.finish()?;
                 site.bind(binding)?;
             }
         }
@@ -186,10 +195,11 @@ impl Pool {
         Ok(acquired)
     }
 
-    fn check_out(&self, site: &Site, branch: &str, base: Option<&str>) -> Result<Origin, GitError> {
+    fn check_out(&self, site: &Site, branch: &str, base: Option<&str>, force: bool) -> Result<Origin, GitError> {
         let repository = &self.repository;
         let elsewhere = |folder| GitError::BranchElsewhere { branch: branch.to_owned(), folder };
-        let call = || site.call().args(["checkout", "--quiet", "--no-guess"]);
+        let force = if force { "--force" } else { "--no-force" };
+        let call = || site.call().args(["checkout", "--quiet", "--no-guess", force]);
         let reference = format!("refs/heads/{branch}");
         let (call, origin, upstream) = if repository.commit(&reference)?.is_some() {
             if let Some(folder) = repository.checked_out(branch)? {

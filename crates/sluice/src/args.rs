@@ -11,11 +11,13 @@ use crate::output::{Exit, Failure, Output};
 
 mod home;
 mod project;
+mod run;
 mod task;
 mod workspace;
 
 pub(crate) use home::{Backup, Completions, Doctor, Events, Inner, Restore, Skill, Stop};
 pub(crate) use project::{Project, ProjectFlags};
+pub(crate) use run::{Answer, Inbox, Process, Run, Said as StepSaid, Start, Step};
 pub(crate) use task::{Create, Merge, Task, Update};
 pub(crate) use workspace::Workspace;
 
@@ -46,6 +48,15 @@ pub(crate) enum Command {
     Task(Task),
     #[command(subcommand)]
     Workspace(Workspace),
+    Start(Start),
+    #[command(subcommand)]
+    Run(Run),
+    #[command(subcommand)]
+    Process(Process),
+    #[command(subcommand)]
+    Step(Step),
+    Inbox(Inbox),
+    Answer(Answer),
     Events(Events),
     Doctor(Doctor),
     Backup(Backup),

@@ -1,10 +1,13 @@
 //! What each command does.
 
 mod check;
+mod follow;
 mod graph;
 mod home;
 mod inner;
+mod process;
 mod project;
+mod run;
 mod task;
 mod workflow;
 mod workspace;
@@ -22,6 +25,12 @@ pub(crate) fn run(command: Command, output: Output) -> Result<ExitCode, Failure>
         Command::Project(arguments) => project::run(arguments, output),
         Command::Task(arguments) => task::run(arguments, output),
         Command::Workspace(arguments) => workspace::run(arguments, output),
+        Command::Start(arguments) => run::start(arguments, output),
+        Command::Run(arguments) => run::run(arguments, output),
+        Command::Process(arguments) => process::run(arguments, output),
+        Command::Step(arguments) => run::step(arguments, output),
+        Command::Inbox(_) => run::inbox(output),
+        Command::Answer(arguments) => run::answer(arguments, output),
         Command::Events(arguments) => home::events(&arguments, output),
         Command::Doctor(_) => home::doctor(output),
         Command::Backup(arguments) => home::backup(&arguments, output),

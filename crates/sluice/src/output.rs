@@ -23,6 +23,8 @@ pub(crate) enum Exit {
     Conflict = 5,
     /// The engine cannot be reached.
     Unavailable = 6,
+    /// A person is needed.
+    Held = 10,
 }
 
 impl From<Exit> for ExitCode {

@@ -2,6 +2,7 @@
 
 use super::effect::{Effect, TimerKey};
 use super::event::{Event, Failure};
+use super::plan::Plan;
 use super::record::Book;
 use super::sketch::Sketch;
 use super::state::{End, StepStatus};
@@ -62,9 +63,14 @@ impl Sketch<'_> {
 impl Failure {
     /// In words.
     pub(super) fn describe(&self, sketch: &Sketch<'_>) -> String {
+        self.words(sketch.plan)
+    }
+
+    /// In words, with the names of this plan's steps.
+    pub fn words(&self, plan: &Plan) -> String {
         match self {
             Failure::Attempt { error, .. } => error.clone(),
-            Failure::Upstream(need) => format!("`{}` failed", sketch.name(*need)),
+            Failure::Upstream(need) => format!("`{}` failed", plan.recipe.step(*need).name),
             Failure::Undefined(name) => format!("`{name}` is not defined"),
             Failure::LoopExhausted => "loop_exhausted: its loop has used up its turns".into(),
             Failure::Aborted => "a person gave it up".into(),

@@ -30,6 +30,48 @@ pub struct Given {
     pub workspace: String,
     /// `${run.work_order}`
     pub work_order: String,
+    /// As what it was started, and where.
+    pub origin: Origin,
+}
+
+/// As what a run was started, and where. Nothing is decided by it: it says in whose words the run is told.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Origin {
+    /// As what.
+    pub kind: Kind,
+    /// The repository or folder it was started in.
+    pub root: String,
+    /// The agent program of steps that name none; empty: the home's.
+    pub harness: String,
+}
+
+/// What a run is called where it was started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Kind {
+    /// A run.
+    #[default]
+    Run,
+    /// A mission, of a manifest.
+    Mission,
+    /// A workflow, of a grimoire.
+    Workflow,
+    /// A process, of a template.
+    Process,
+}
+
+impl Kind {
+    /// Every kind.
+    pub const ALL: [Kind; 4] = [Kind::Run, Kind::Mission, Kind::Workflow, Kind::Process];
+
+    /// The word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Kind::Run => "run",
+            Kind::Mission => "mission",
+            Kind::Workflow => "workflow",
+            Kind::Process => "process",
+        }
+    }
 }
 
 /// Who says something to a run. The host finds that out; what each may say is decided here.

@@ -2,9 +2,10 @@
 
 use super::effect::{Part, Script};
 use super::event::{Answerer, Failure, Outcome};
+use super::plan::Plan;
 use super::record::Book;
 use super::sketch::Sketch;
-use super::state::{Asked, Turn};
+use super::state::{Asked, RunState, Turn};
 use crate::expr::{Expr, Number, Path, Value};
 use crate::machine::environment;
 use crate::recipe::{Data, FailureKind, Prompt, StepId};
@@ -151,6 +152,11 @@ impl Sketch<'_> {
             .collect();
         within(&said)
     }
+}
+
+/// What the agent of a step is told about the steps before it, as things stand.
+pub fn context(plan: &Plan, state: &RunState, step: StepId) -> String {
+    Sketch::new(plan, state, state.started).context(step)
 }
 
 fn missing(path: Path) -> Failure {

@@ -16,8 +16,8 @@ use sluice_core::machine::{Decision, Moment, Refusal};
 use sluice_core::recipe::{Data, FailureKind, StepId};
 use sluice_core::run::law::{Happening, Status};
 use sluice_core::run::{
-    Answerer, Ask, Asker, ByHand, Effect, Event, Given, Input, Job, Mode, Outcome, Part, Plan, Report, RunState,
-    Speaker, TimerKey, begin, decide,
+    Answerer, Ask, Asker, ByHand, Effect, Event, Given, Input, Job, Mode, Origin, Outcome, Part, Plan, Report,
+    RunState, Speaker, TimerKey, begin, decide,
 };
 use sluice_dialect::prompts::NoPrompts;
 use sluice_dialect::{Definition, Source, Sources, load};
@@ -75,6 +75,7 @@ impl Play {
             prompt: "Fix issue 6".into(),
             workspace: "/tree".into(),
             work_order: "wo-7".into(),
+            origin: Origin::default(),
         };
         self.state = Some(RunState::new(&self.plan, given.clone(), Moment(0)));
         let decision = begin(&self.plan, given, Moment(0));

@@ -7,7 +7,7 @@ use sluice_core::machine::Moment;
 use sluice_core::recipe::{Data, FailureKind, StepId};
 use sluice_core::run::law::Status;
 use sluice_core::run::{
-    Ask, Effect, Given, Input, Mode, Outcome, Part, Report, RunState, Speaker, TimerKey, begin, decide,
+    Ask, Effect, Given, Input, Mode, Origin, Outcome, Part, Report, RunState, Speaker, TimerKey, begin, decide,
 };
 
 use super::play::plan;
@@ -76,7 +76,7 @@ proptest! {
         let plan = plan(RECIPES[recipe]);
         let given = Given {
             id: "r".into(), mode: Mode::Engine, inputs: Vec::new(), prompt: String::new(),
-            workspace: String::new(), work_order: String::new(),
+            workspace: String::new(), work_order: String::new(), origin: Origin::default(),
         };
         let mut state = RunState::new(&plan, given.clone(), Moment(0));
         let mut decision = begin(&plan, given.clone(), Moment(0));

@@ -4,7 +4,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sluice_core::machine::Moment;
 use sluice_core::recipe::{Data, FailureKind, StepId};
-use sluice_core::run::{Answerer, Failure, Given, Mode, Outcome, Part, Question, QuestionKind, Report, SkipReason};
+use sluice_core::run::{
+    Answerer, Failure, Given, Kind, Mode, Origin, Outcome, Part, Question, QuestionKind, Report, SkipReason,
+};
 
 use super::Unreadable;
 
@@ -303,6 +305,12 @@ pub(super) struct StoredGiven {
     prompt: String,
     workspace: String,
     work_order: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    kind: Option<String>,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    root: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    harness: String,
 }
 
 impl From<&Given> for StoredGiven {
@@ -314,6 +322,9 @@ impl From<&Given> for StoredGiven {
             prompt: it.prompt.clone(),
             workspace: it.workspace.clone(),
             work_order: it.work_order.clone(),
+            kind: (it.origin.kind != Kind::default()).then(|| it.origin.kind.word().to_owned()),
+            root: it.origin.root.clone(),
+            harness: it.origin.harness.clone(),
         }
     }
 }
@@ -327,6 +338,11 @@ impl From<StoredGiven> for Given {
             prompt: it.prompt,
             workspace: it.workspace,
             work_order: it.work_order,
+            origin: Origin {
+                kind: Kind::ALL.into_iter().find(|kind| Some(kind.word()) == it.kind.as_deref()).unwrap_or_default(),
+                root: it.root,
+                harness: it.harness,
+            },
         }
     }
 }

@@ -9,8 +9,8 @@ use sluice_core::recipe::{Data, FailureKind, StepId};
 use sluice_core::run::effect::Script;
 use sluice_core::run::state::{Answer, Asked, ItemState, ItemStatus, Progress, Turn};
 use sluice_core::run::{
-    Answerer, Effect, End, Event, Failure, Given, Job, Mode, Outcome, Part, Perform, Plan, Question, QuestionKind,
-    Report, RunState, SkipReason, StepState, StepStatus, TimerKey,
+    Answerer, Effect, End, Event, Failure, Given, Job, Mode, Origin, Outcome, Part, Perform, Plan, Question,
+    QuestionKind, Report, RunState, SkipReason, StepState, StepStatus, TimerKey,
 };
 use sluice_dialect::prompts::NoPrompts;
 use sluice_dialect::{Definition, Source, Sources, load};
@@ -205,6 +205,7 @@ fn given(mode: Mode) -> Given {
         prompt: "Do it".into(),
         workspace: "/work".into(),
         work_order: "order".into(),
+        origin: Origin::default(),
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use sluice_core::lifecycle::Lifecycle;
 use sluice_core::machine::Moment;
-use sluice_core::run::{Given, Mode, Outcome as Done, Plan, Report};
+use sluice_core::run::{Given, Mode, Origin, Outcome as Done, Plan, Report};
 use sluice_core::task::input::Room;
 use sluice_core::task::state::{About, WorkspaceName};
 use sluice_core::task::{Asker, Create, Evidence};
@@ -123,6 +123,7 @@ pub(crate) fn create_run(host: &Host, id: &str) -> Receiver<Answer> {
         prompt: String::new(),
         workspace: String::new(),
         work_order: String::new(),
+        origin: Origin::default(),
     };
     let kept = pinned(RECIPE);
     let digest = pin(&kept);

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use sluice_core::lifecycle::{HarnessChoice, Permissions as Allowed};
+use sluice_core::run::Perform;
 use sluice_core::task::effect::StartSession;
 use sluice_core::task::input::Found;
 use sluice_worker::harness::{Mode, Permissions, Request};
@@ -14,6 +15,7 @@ use sluice_worker::session::{Limits, Place, Say, Spec, Standing, Window};
 use super::Done;
 use crate::ground::{Ground, session_id, tmux_name};
 use crate::projects::described;
+use crate::runs::SeenRun;
 use crate::tasks::Seen;
 
 /// The size of a terminal that nobody looks at.
@@ -65,8 +67,9 @@ pub(super) fn session(ground: &Arc<Ground>, seen: &Seen, wanted: &StartSession) 
     };
     ground.remember_checkout(&id, seen);
     let started = ground.sessions.start(&spec).map_err(|failure| described(&failure))?;
-    if let (true, Standing::Living(_), Some(typed)) = (started.fresh, &started.standing, &invocation.typed) {
-        let say = Say { ready_within: harness.watchdogs.start_up, ..Say::new(typed.clone()) };
+    if let (Standing::Living(_), Some(typed)) = (&started.standing, &invocation.typed) {
+        // The engine that started it may have been killed before it said this, or after.
+        let say = Say { ready_within: harness.watchdogs.start_up, ..Say::new(typed.clone()).once("prompt") };
         ground.sessions.say(&id, &say).map_err(|failure| described(&failure))?;
     }
     ground.watch(&seen.id, wanted.session);
@@ -91,6 +94,21 @@ pub(super) fn about(ground: &Ground, seen: &Seen) -> BTreeMap<String, String> {
     [
         ("SLUICE_TASK", seen.id.clone()),
         ("SLUICE_PROJECT_PATH", project.map(|it| it.path).unwrap_or_default()),
+        ("SLUICE_BIN", ground.program.display().to_string()),
+    ]
+    .into_iter()
+    .map(|(name, value)| (name.to_owned(), value))
+    .collect()
+}
+
+/// What a step of a run is told about itself.
+pub(super) fn about_run(ground: &Ground, seen: &SeenRun, wanted: &Perform) -> BTreeMap<String, String> {
+    let step = seen.plan.recipe.step(wanted.step).name.as_str().to_owned();
+    [
+        ("SLUICE_RUN", seen.id.clone()),
+        ("SLUICE_STEP", step),
+        ("SLUICE_ATTEMPT", wanted.attempt.to_string()),
+        ("SLUICE_ROLE", wanted.role.to_string()),
         ("SLUICE_BIN", ground.program.display().to_string()),
     ]
     .into_iter()

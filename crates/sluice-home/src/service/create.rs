@@ -8,16 +8,17 @@ use sluice_api::task::{CreateTask, TaskAnswer};
 use sluice_core::name::StateName;
 use sluice_core::task::input::Room;
 use sluice_core::task::state::About;
-use sluice_core::task::{Create, Evidence};
+use sluice_core::task::{Asker, Create, Evidence};
 use sluice_engine::loader::pin;
 use sluice_engine::reactor::{Message, Recorded};
 use sluice_engine::task_actor::TaskActor;
 use sluice_worker::taskfile;
 
-use super::{ANSWER_WITHIN, Service, Who, answered, refused};
+use super::{Service, Who, refused, wait};
 use crate::clock::new_id;
 use crate::definitions::{self, Chosen};
 use crate::files::home_file;
+use crate::ground::Ground;
 use crate::projects::{git, shown};
 use crate::tasks::stream;
 
@@ -30,107 +31,106 @@ const OWN_BRANCH: &str = "orange-tasks/";
 
 impl Service {
     /// Creates a task, and starts its agent unless told otherwise.
-    pub fn create(&self, who: &Who, wanted: CreateTask) -> Result<TaskAnswer, Problem> {
+    pub fn create(&self, who: &Who, wanted: &CreateTask) -> Result<TaskAnswer, Problem> {
         who.must_be_person("creating a task")?;
-        let project = self.project(wanted.project.as_deref(), wanted.cwd.as_deref())?;
-        let workflow = wanted.workflow.as_deref().or(project.workflow.as_deref()).unwrap_or(DEFAULT_WORKFLOW);
-        let seen_from =
-            wanted.cwd.as_deref().map_or_else(|| PathBuf::from(&project.path), |cwd| checkout(cwd, &project));
-        let Chosen { lifecycle, pinned } = definitions::lifecycle(workflow, &seen_from, self.ground.places.home())?;
         let id = new_id().map_err(Problem::fault)?;
-        let about = self.about(&project, &wanted, &id)?;
-        self.must_be_free(&about)?;
-        let status = wanted.status.as_deref().map(StateName::new);
-        let body = context(wanted.context.as_deref());
-        let spawn = !wanted.no_spawn;
-        let room = match spawn {
-            true => {
-                let pool = self.ground.projects.pool(&project)?;
-                self.ground.rooms.reserve(&self.ground.tasks, &pool, project.pool_size, &id)
-            }
-            false => Room::Unasked,
-        };
-        let file = home_file(&self.ground.places, &about.project, &id);
-        let evidence = Evidence { body: body.clone(), tree: None };
-        let create = Create { status, about, spawn, evidence, room, by: who.to(&id) };
-        let created = self.create_recorded(&id, lifecycle, pinned, &create, &file, &body);
-        self.ground.tasks.refresh(&stream(&id));
-        self.ground.rooms.settle(&id);
-        self.settled(who, &id, created?)
+        let created = create_task(&self.ground, &id, wanted)?;
+        self.settled(who, &id, created)
     }
+}
 
-    /// Writes the body, then records the task. The body is there before anybody can want it.
-    fn create_recorded(
-        &self,
-        id: &str,
-        lifecycle: std::sync::Arc<sluice_core::lifecycle::Lifecycle>,
-        pinned: Vec<u8>,
-        create: &Create,
-        file: &Path,
-        body: &str,
-    ) -> Result<Recorded, Problem> {
-        let digest = pin(&pinned);
-        let now = self.ground.clock.next();
-        let (actor, change) = TaskActor::create(lifecycle, digest.to_string(), id.to_owned(), create, now)
-            .map_err(|refusal| refused(&refusal))?;
-        let unwritable = |why: String| Problem::fault(format!("{} cannot be written: {why}", file.display()));
-        file.parent().map_or(Ok(()), std::fs::create_dir_all).map_err(|error| unwritable(error.to_string()))?;
-        taskfile::write(file, body.as_bytes()).map_err(|error| unwritable(error.to_string()))?;
-        let Some(reporter) = self.ground.reporter.get() else {
-            return Err(Problem::unavailable("the engine is starting"));
-        };
-        let (actor, blobs) = (Box::new(actor), vec![(digest, pinned)]);
-        let answer =
-            reporter.ask(|token| Message::Create { token: Some(token), stream: stream(id), actor, change, blobs });
-        answered(answer.recv_timeout(ANSWER_WITHIN).ok(), id)
-    }
-
-    /// The project that is meant.
-    pub(super) fn project(&self, name: Option<&str>, cwd: Option<&str>) -> Result<Project, Problem> {
-        if let Some(name) = name {
-            return self.ground.projects.get(name);
+/// Creates a task with this id.
+pub(crate) fn create_task(ground: &Ground, id: &str, wanted: &CreateTask) -> Result<Recorded, Problem> {
+    let project = project(ground, wanted.project.as_deref(), wanted.cwd.as_deref())?;
+    let workflow = wanted.workflow.as_deref().or(project.workflow.as_deref()).unwrap_or(DEFAULT_WORKFLOW);
+    let seen_from = wanted.cwd.as_deref().map_or_else(|| PathBuf::from(&project.path), |cwd| checkout(cwd, &project));
+    let chosen = definitions::lifecycle(workflow, &seen_from, ground.places.home())?;
+    let about = about(ground, &project, wanted, id)?;
+    must_be_free(ground, &about)?;
+    let status = wanted.status.as_deref().map(StateName::new);
+    let body = context(wanted.context.as_deref());
+    let spawn = !wanted.no_spawn;
+    let room = match spawn {
+        true => {
+            let pool = ground.projects.pool(&project)?;
+            ground.rooms.reserve(&ground.tasks, &pool, project.pool_size, id)
         }
-        let here = cwd.ok_or_else(|| Problem::bad_request("say which project").hint("--project NAME"))?;
-        self.ground.projects.around(Path::new(here)).ok_or_else(|| {
-            Problem::not_found(format!("{here} is in no project"))
-                .hint("`sluice project add` adds the repository, --project NAME names another")
-        })
-    }
+        false => Room::Unasked,
+    };
+    let evidence = Evidence { body: body.clone(), tree: None };
+    let create = Create { status, about, spawn, evidence, room, by: Asker::Person };
+    let created = record(ground, id, chosen, &create, &body);
+    ground.tasks.refresh(&stream(id));
+    ground.rooms.settle(id);
+    created
+}
 
-    fn about(&self, project: &Project, wanted: &CreateTask, id: &str) -> Result<About, Problem> {
-        let defaults = &self.ground.config.defaults;
-        let harness = wanted.harness.as_ref().or(defaults.harness.as_ref());
-        let harness = harness.cloned().unwrap_or_else(|| DEFAULT_HARNESS.into());
-        let review = wanted.review_harness.as_ref().or(defaults.review_harness.as_ref());
-        let review_harness = review.cloned().unwrap_or_else(|| harness.clone());
-        for name in [&harness, &review_harness] {
-            self.ground.harnesses.get(name).map_err(|error| Problem::bad_request(error.to_string()))?;
-        }
-        if wanted.summary.contains('\0') || wanted.context.as_ref().is_some_and(|context| context.contains('\0')) {
-            return Err(Problem::bad_request("a summary or context cannot hold a NUL"));
-        }
-        let branch = match &wanted.branch {
-            Some(branch) => {
-                let pool = self.ground.projects.pool(project)?;
-                pool.repository().check_branch(branch).map_err(|error| git(&error))?;
-                branch.clone()
-            }
-            None => format!("{OWN_BRANCH}{id}"),
-        };
-        Ok(About { summary: wanted.summary.clone(), project: project.name.clone(), branch, harness, review_harness })
-    }
+/// Writes the body, then records the task. The body is there before anybody can want it.
+fn record(ground: &Ground, id: &str, chosen: Chosen, create: &Create, body: &str) -> Result<Recorded, Problem> {
+    let Chosen { lifecycle, pinned } = chosen;
+    let file = home_file(&ground.places, &create.about.project, id);
+    let digest = pin(&pinned);
+    let now = ground.clock.next();
+    let (actor, change) = TaskActor::create(lifecycle, digest.to_string(), id.to_owned(), create, now)
+        .map_err(|refusal| refused(&refusal))?;
+    let unwritable = |why: String| {
+        Problem::unavailable(format!("{} cannot be written: {why}", file.display()))
+            .hint("make room on its disk, or make its folder writable, and try again")
+    };
+    file.parent().map_or(Ok(()), std::fs::create_dir_all).map_err(|error| unwritable(error.to_string()))?;
+    taskfile::write(&file, body.as_bytes()).map_err(|error| unwritable(error.to_string()))?;
+    let Some(reporter) = ground.reporter.get() else { return Err(Problem::unavailable("the engine is starting")) };
+    let (actor, blobs) = (Box::new(actor), vec![(digest, pinned)]);
+    let answer = reporter.ask(|token| Message::Create { token: Some(token), stream: stream(id), actor, change, blobs });
+    wait(reporter, &answer, id)
+}
 
-    /// Two tasks cannot have one branch.
-    fn must_be_free(&self, about: &About) -> Result<(), Problem> {
-        let same = |seen: &&std::sync::Arc<crate::tasks::Seen>| {
-            seen.state.about.project == about.project && seen.state.about.branch == about.branch
-        };
-        match self.ground.tasks.open().iter().find(same) {
-            None => Ok(()),
-            Some(other) => {
-                let message = format!("the branch `{}` is task {}'s", shown(&about.branch), other.id);
-                Err(Problem::new(Status::Refused, "branch_taken", message).hint("choose another branch"))
-            }
+/// The project that is meant.
+pub(super) fn project(ground: &Ground, name: Option<&str>, cwd: Option<&str>) -> Result<Project, Problem> {
+    if let Some(name) = name {
+        return ground.projects.get(name);
+    }
+    let here = cwd.ok_or_else(|| Problem::bad_request("say which project").hint("--project NAME"))?;
+    ground.projects.around(Path::new(here)).ok_or_else(|| {
+        Problem::not_found(format!("{here} is in no project"))
+            .hint("`sluice project add` adds the repository, --project NAME names another")
+    })
+}
+
+/// What a new task is about, and who works on it.
+fn about(ground: &Ground, project: &Project, wanted: &CreateTask, id: &str) -> Result<About, Problem> {
+    let defaults = &ground.config.defaults;
+    let harness = wanted.harness.as_ref().or(defaults.harness.as_ref());
+    let harness = harness.cloned().unwrap_or_else(|| DEFAULT_HARNESS.into());
+    let review = wanted.review_harness.as_ref().or(defaults.review_harness.as_ref());
+    let review_harness = review.cloned().unwrap_or_else(|| harness.clone());
+    for name in [&harness, &review_harness] {
+        ground.harnesses.get(name).map_err(|error| Problem::bad_request(error.to_string()))?;
+    }
+    if wanted.summary.contains('\0') || wanted.context.as_ref().is_some_and(|context| context.contains('\0')) {
+        return Err(Problem::bad_request("a summary or context cannot hold a NUL"));
+    }
+    let branch = match &wanted.branch {
+        Some(branch) => {
+            let pool = ground.projects.pool(project)?;
+            pool.repository().check_branch(branch).map_err(|error| git(&error))?;
+            branch.clone()
+        }
+        None => format!("{OWN_BRANCH}{id}"),
+    };
+    Ok(About { summary: wanted.summary.clone(), project: project.name.clone(), branch, harness, review_harness })
+}
+
+/// Two tasks cannot have one branch.
+fn must_be_free(ground: &Ground, about: &About) -> Result<(), Problem> {
+    let same = |seen: &&std::sync::Arc<crate::tasks::Seen>| {
+        seen.state.about.project == about.project && seen.state.about.branch == about.branch
+    };
+    match ground.tasks.open().iter().find(same) {
+        None => Ok(()),
+        Some(other) => {
+            let message = format!("the branch `{}` is task {}'s", shown(&about.branch), other.id);
+            Err(Problem::new(Status::Refused, "branch_taken", message).hint("choose another branch"))
         }
     }
 }

@@ -13,8 +13,9 @@ use super::Service;
 use crate::files::holds;
 use crate::ground::session_id;
 use crate::projects::described;
+use crate::runs::{self, SeenRun};
 use crate::tasks::{Seen, id_of, stream};
-use crate::view;
+use crate::view::{self, Subject};
 
 /// How many ended tasks a list shows.
 const MOST_LISTED: usize = 1000;
@@ -72,7 +73,10 @@ impl Service {
         let events = self.ground.tasks.history(&seen.id, 0, usize::MAX >> 1)?;
         let of_task = stream(&seen.id);
         let shown = events.into_iter().map(|(number, event)| {
-            view::event(&Logged { cursor: Cursor(number), stream: of_task.clone(), number, event }, Some(&seen))
+            view::event(
+                &Logged { cursor: Cursor(number), stream: of_task.clone(), number, event },
+                Subject::Task(&seen),
+            )
         });
         Ok(History { events: shown.collect() })
     }
@@ -97,14 +101,23 @@ impl Service {
     /// Events of everything, after a place in the log, as they are shown.
     pub fn events(&self, after: Cursor, limit: usize) -> Result<Vec<(Cursor, Value)>, Problem> {
         let logged = self.ground.tasks.log(after, limit)?;
-        let mut known: Option<Seen> = None;
         let mut shown = Vec::with_capacity(logged.len());
+        let (mut task, mut run): (Option<Seen>, Option<SeenRun>) = (None, None);
         for entry in &logged {
-            let id = id_of(&entry.stream).unwrap_or_default();
-            if known.as_ref().is_none_or(|seen| seen.id != id) {
-                known = self.ground.tasks.load(id).ok().flatten();
+            if let Some(id) = id_of(&entry.stream) {
+                if task.as_ref().is_none_or(|seen| seen.id != id) {
+                    task = self.ground.tasks.load(id).ok().flatten();
+                }
+                let subject = task.as_ref().map_or(Subject::Unknown, Subject::Task);
+                shown.push((entry.cursor, view::event(entry, subject)));
+            } else {
+                let id = runs::id_of(&entry.stream).unwrap_or_default();
+                if run.as_ref().is_none_or(|seen| seen.id != id) {
+                    run = self.ground.tasks.load_run(id).ok().flatten();
+                }
+                let subject = run.as_ref().map_or(Subject::Unknown, Subject::Run);
+                shown.push((entry.cursor, view::event(entry, subject)));
             }
-            shown.push((entry.cursor, view::event(entry, known.as_ref())));
         }
         Ok(shown)
     }

@@ -70,7 +70,7 @@ impl Service {
         cwd: Option<&str>,
     ) -> Result<WorkspaceList, Problem> {
         who.must_be_person("making worktrees")?;
-        let project = self.project(project, cwd)?;
+        let project = super::create::project(&self.ground, project, cwd)?;
         let pool = self.ground.projects.pool(&project)?;
         let names: Vec<WorkspaceName> =
             (1..=u32::try_from(project.pool_size).unwrap_or(u32::MAX)).map(WorkspaceName::numbered).collect();

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use sluice_core::lifecycle::Lifecycle;
 use sluice_core::machine::Moment;
-use sluice_core::run::{Given, Mode, Plan};
+use sluice_core::run::{Given, Mode, Origin, Plan};
 use sluice_engine::host::{Clock, Host, Parts, Unobserved};
 use sluice_engine::loader::{Definitions, pin};
 use sluice_engine::reactor::{Answer, Message};
@@ -93,6 +93,7 @@ fn start_run(host: &Host, plan: &Arc<Plan>, number: usize) {
         prompt: String::new(),
         workspace: String::new(),
         work_order: String::new(),
+        origin: Origin::default(),
     };
     let (actor, change) =
         RunActor::create(plan.clone(), pin(PINNED_RECIPE).to_string(), "g".into(), given, WallClock.now());

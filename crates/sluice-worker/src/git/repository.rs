@@ -97,6 +97,53 @@ impl Repository {
         self.call().args(["rev-parse", "--verify", "--quiet", "--end-of-options", &name]).maybe()
     }
 
+    /// The same in the user's name, or in ours if the user has none.
+    pub(crate) fn signed(&self, mut call: Call) -> Result<Call, GitError> {
+        for (key, part, fallback) in [("user.name", "NAME", "Sluice"), ("user.email", "EMAIL", "sluice@localhost")] {
+            let is_set = self.setting(key)?.is_some();
+            for who in ["AUTHOR", "COMMITTER"] {
+                let variable = format!("GIT_{who}_{part}");
+                if !is_set && std::env::var_os(&variable).is_none() {
+                    call = call.env(&variable, fallback);
+                }
+            }
+        }
+        Ok(call)
+    }
+
+    /// Commits everything in a worktree, new files too; nothing if there is nothing to commit. The user's own hooks are
+    /// not run: this is bookkeeping.
+    pub fn commit_all(&self, worktree: &Path, message: &str) -> Result<Option<String>, GitError> {
+        let call = || self.git.at(worktree);
+        call().args(["add", "--all"]).text()?;
+        if call().args(["diff", "--cached", "--quiet"]).answer()?.code == Some(0) {
+            return Ok(None);
+        }
+        self.signed(call().args(["commit", "--quiet", "--no-verify", "--message", message]))?.text()?;
+        call().args(["rev-parse", "HEAD"]).text().map(Some)
+    }
+
+    /// The commit and the content of a worktree, and whether there is something that no commit holds.
+    pub fn standing(&self, worktree: &Path) -> Result<(String, bool), GitError> {
+        let call = || self.git.at(worktree).looking();
+        let head = call().args(["rev-parse", "HEAD"]).text()?;
+        let dirty = !call().args(["status", "--porcelain", "--untracked-files=all"]).text()?.is_empty();
+        Ok((head, dirty))
+    }
+
+    /// Merges a branch into what is checked out in a worktree; the error names the files that are in conflict, and
+    /// then nothing is changed.
+    pub fn merge_into(&self, worktree: &Path, branch: &str, message: &str) -> Result<(), GitError> {
+        self.check_branch(branch)?;
+        let call = || self.git.at(worktree);
+        let words = ["merge", "--quiet", "--no-edit", "--no-verify", "-m", message, "--", branch];
+        let merged = self.signed(call().args(words))?.text();
+        if merged.is_err() {
+            drop(call().args(["merge", "--abort"]).answer());
+        }
+        merged.map(drop)
+    }
+
     /// Gives a branch another name, wherever it is checked out.
     pub fn rename_branch(&self, old: &str, new: &str) -> Result<(), GitError> {
         self.check_branch(old)?;

@@ -35,6 +35,10 @@ pub(crate) struct Unmerged {
 /// All that differs in a checkout.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Changes {
+    /// The commit that is checked out; none before the first one.
+    pub(crate) head: Option<String>,
+    /// The branch that is checked out.
+    pub(crate) branch: Option<String>,
     /// Files that git knows, by path.
     pub(crate) tracked: Vec<(Vec<u8>, Change)>,
     /// Files in conflict.
@@ -48,7 +52,14 @@ pub(crate) struct Changes {
 impl Changes {
     /// Asks git. The call stands in the checkout.
     pub(crate) fn of(call: Call) -> Result<Changes, GitError> {
-        let call = call.looking().args(["status", "--porcelain=v2", "-z", "--untracked-files=all", "--no-renames"]);
+        let call = call.looking().args([
+            "status",
+            "--porcelain=v2",
+            "--branch",
+            "-z",
+            "--untracked-files=all",
+            "--no-renames",
+        ]);
         let call = call.args(["--ignored=no", "--ignore-submodules=none", "--no-ahead-behind"]);
         let bytes = call.bytes()?;
         parse(&bytes).ok_or_else(|| call.odd(String::from_utf8_lossy(&bytes)))
@@ -70,6 +81,14 @@ impl Changes {
 fn parse(bytes: &[u8]) -> Option<Changes> {
     let mut changes = Changes::default();
     for record in bytes.split(|byte| *byte == 0).filter(|record| !record.is_empty()) {
+        if let Some(head) = record.strip_prefix(b"# branch.oid ") {
+            changes.head = Some(std::str::from_utf8(head).ok()?.to_owned()).filter(|it| it != "(initial)");
+            continue;
+        }
+        if let Some(branch) = record.strip_prefix(b"# branch.head ") {
+            changes.branch = Some(std::str::from_utf8(branch).ok()?.to_owned()).filter(|it| it != "(detached)");
+            continue;
+        }
         let (kind, rest) = (record.first()?, record.get(2..)?);
         match kind {
             b'1' => {
@@ -103,6 +122,7 @@ fn parse(bytes: &[u8]) -> Option<Changes> {
                 Some(folder) => drop(changes.nested.insert(folder.to_vec())),
                 None => drop(changes.untracked.insert(rest.to_vec())),
             },
+            b'#' => {}
             _ => return None,
         }
     }

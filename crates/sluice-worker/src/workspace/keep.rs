@@ -62,6 +62,13 @@ pub struct Kept {
     pub what: Vec<Kind>,
 }
 
+/// A keep as it is stored. One that others made or that cannot be read has no note.
+pub(crate) struct Stored {
+    pub(crate) kept: Kept,
+    pub(crate) note: Option<Note>,
+    pub(crate) tree: String,
+}
+
 /// The message of a keep, after its first line. Its keys stay as they are: keeps live for long.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Note {
@@ -131,7 +138,7 @@ impl Note {
 
 /// Keeps what would be lost in a worktree, if anything would, and makes sure that it is kept: what was stored is read
 /// again and compared with what lies on disk.
-pub(crate) fn keep(site: &Site, task: &str, workspace: &str) -> Result<Option<(Kept, Risk)>, GitError> {
+pub(crate) fn keep(site: &Site, task: &str, workspace: &str) -> Result<(Option<Kept>, Risk), GitError> {
     for _ in 0..ATTEMPTS {
         let before = match Risk::of(site) {
             // A file that vanished between two looks; look again.
@@ -139,11 +146,11 @@ pub(crate) fn keep(site: &Site, task: &str, workspace: &str) -> Result<Option<(K
             before => before?,
         };
         if before.is_empty() {
-            return Ok(None);
+            return Ok((None, before));
         }
         let kept = store(site, task, workspace, &before)?;
         if before.again(site)? == before {
-            return Ok(Some((kept, before)));
+            return Ok((Some(kept), before));
         }
     }
     Err(GitError::Changing { folder: site.folder.clone() })
@@ -241,18 +248,16 @@ fn commit(
 
 /// Stores a keep under the task's next number, or finds the same one that is there.
 pub(crate) fn write(repository: &Repository, note: &Note, tree: &str) -> Result<Kept, GitError> {
-    let own = kept_with_notes(repository, Some(&note.task))?;
-    for (kept, there) in &own {
-        if there.as_ref() == Some(note) && tree_of(repository, &kept.commit)?.as_deref() == Some(tree) {
-            return Ok(kept.clone());
-        }
+    let own = stored(repository, Some(&note.task))?;
+    if let Some(same) = own.iter().find(|it| it.note.as_ref() == Some(note) && it.tree == tree) {
+        return Ok(same.kept.clone());
     }
     let body = serde_json::to_string(note)
         .map_err(|error| GitError::Answer { what: "writing the note of a keep".to_owned(), said: error.to_string() })?;
     let place = slug(&note.task);
     let commit = commit(repository, tree, note.parents(), &format!("Work kept for {place}\n\n{body}\n"), None)?;
     let nothing = "0".repeat(commit.len());
-    let mut number = own.iter().map(|(kept, _)| kept.number).max().unwrap_or(0);
+    let mut number = own.iter().map(|it| it.kept.number).max().unwrap_or(0);
     loop {
         number += 1;
         let reference = format!("{KEEPS}/{place}/{number}");
@@ -274,10 +279,6 @@ fn now() -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(since.as_secs())
 }
 
-fn tree_of(repository: &Repository, commit: &str) -> Result<Option<String>, GitError> {
-    repository.call().args(["rev-parse", "--verify", "--quiet", &format!("{commit}^{{tree}}")]).maybe()
-}
-
 fn verify(site: &Site, risk: &Risk, note: &Note, tree: &str, kept: &Kept) -> Result<(), GitError> {
     let repository = &site.repository;
     let differs = |detail: &str| GitError::KeepDiffers {
@@ -285,11 +286,10 @@ fn verify(site: &Site, risk: &Risk, note: &Note, tree: &str, kept: &Kept) -> Res
         folder: site.folder.clone(),
         detail: detail.to_owned(),
     };
-    if repository.commit(&kept.reference)?.as_ref() != Some(&kept.commit) {
-        return Err(differs("the reference does not lead to the keep"));
-    }
-    if tree_of(repository, &kept.commit)?.as_deref() != Some(tree) {
-        return Err(differs("its tree is another"));
+    let (reference, content) = (&kept.reference, format!("{}^{{tree}}", kept.reference));
+    let leads_to = repository.call().args(["rev-parse", reference, &content]).text()?;
+    if leads_to != format!("{}\n{tree}", kept.commit) {
+        return Err(differs("the reference does not lead to it"));
     }
     let stored = match &note.files {
         Some(commit) => list_tree(repository, commit)?,
@@ -326,19 +326,16 @@ pub(crate) fn list_tree(repository: &Repository, tree: &str) -> Result<Vec<(Stri
     Ok(files)
 }
 
-/// What is kept, with the notes; of one task, or of all.
-pub(crate) fn kept_with_notes(
-    repository: &Repository,
-    task: Option<&str>,
-) -> Result<Vec<(Kept, Option<Note>)>, GitError> {
+/// What is kept, with the notes and trees; of one task, or of all.
+pub(crate) fn stored(repository: &Repository, task: Option<&str>) -> Result<Vec<Stored>, GitError> {
     let below = task.map_or_else(|| KEEPS.to_owned(), |task| format!("{KEEPS}/{}", slug(task)));
-    let format = "--format=%(refname)%00%(objectname)%00%(committerdate:unix)%00%(contents:body)%00";
+    let format = "--format=%(refname)%00%(objectname)%00%(committerdate:unix)%00%(tree)%00%(contents:body)%00";
     let bytes = repository.call().args(["for-each-ref", format, &below]).bytes()?;
     let mut found = Vec::new();
     let fields: Vec<String> =
         bytes.split(|byte| *byte == 0).map(|it| String::from_utf8_lossy(it).into_owned()).collect();
-    for record in fields.chunks_exact(4) {
-        let [reference, commit, time, body] = record else { continue };
+    for record in fields.chunks_exact(5) {
+        let [reference, commit, time, tree, body] = record else { continue };
         let reference = reference.trim_start().to_owned();
         let Some((place, number)) = reference.strip_prefix(KEEPS).and_then(|it| it.trim_matches('/').rsplit_once('/'))
         else {
@@ -348,9 +345,10 @@ pub(crate) fn kept_with_notes(
         let note: Option<Note> = serde_json::from_str(body.trim()).ok();
         let time = SystemTime::UNIX_EPOCH + Duration::from_secs(time.parse().unwrap_or(0));
         let shown = note.clone().unwrap_or_else(|| Note::new(place));
-        found.push((kept_of(reference, number, commit.clone(), time, &shown), note));
+        let kept = kept_of(reference, number, commit.clone(), time, &shown);
+        found.push(Stored { kept, note, tree: tree.clone() });
     }
-    found.sort_by(|(one, _), (other, _)| (&one.task, one.number).cmp(&(&other.task, other.number)));
+    found.sort_by(|one, other| (&one.kept.task, one.kept.number).cmp(&(&other.kept.task, other.kept.number)));
     Ok(found)
 }
 

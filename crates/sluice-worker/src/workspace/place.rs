@@ -21,6 +21,8 @@ const STALE: Duration = Duration::from_secs(2);
 /// A worktree that is there, and what had to be done for it.
 pub(super) struct Placed {
     pub(super) site: Site,
+    /// Its files are still to be written.
+    pub(super) is_new: bool,
     /// Work of a worktree whose folder was gone.
     pub(super) kept: Option<Kept>,
     /// A folder that was in the way and could not be understood, where it is now.
@@ -46,10 +48,11 @@ impl Pool {
         if let Some(site) = self.known(name)? {
             if site.is_present() {
                 site.mend_link()?;
-                return Ok(Placed { site, kept, set_aside });
+                let is_new = site.is_unfinished()?;
+                return Ok(Placed { site, is_new, kept, set_aside });
             }
             let task = site.binding()?.map_or_else(|| name.as_owner(), |binding| binding.task);
-            kept = keep::keep(&site, &task, name.as_str())?.map(|(kept, _)| kept);
+            (kept, _) = keep::keep(&site, &task, name.as_str())?;
             unregister(&site)?;
         } else if fs::symlink_metadata(&folder).is_ok() && fs::remove_dir(&folder).is_err() {
             let to = free_name(&self.root().join("aside").join(format!("lost-{name}")));
@@ -57,11 +60,14 @@ impl Pool {
             set_aside = Some(to);
         }
         let commit = self.repository().default_commit()?;
-        let call = self.repository().call().args(["worktree", "add", "--quiet", "--force", "--detach"]);
+        // The files are written later, when others need not wait for it.
+        let call =
+            self.repository().call().args(["worktree", "add", "--quiet", "--force", "--detach", "--no-checkout"]);
         call.arg(&folder).arg(&commit).run()?;
         let site = Site::find(self.repository(), &folder)?;
         let site = site.ok_or_else(|| call_is_odd(self, &folder))?;
-        Ok(Placed { site, kept, set_aside })
+        site.begin()?;
+        Ok(Placed { site, is_new: true, kept, set_aside })
     }
 
     /// Tells git, once for all worktrees of the repository, that TASK.md is not part of the work, nor is a draft of it

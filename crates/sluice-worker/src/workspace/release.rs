@@ -4,7 +4,9 @@
 //! default branch ignores too stay where they are, so that caches stay warm; those that only the task's branch ignores
 //! are removed. The branch itself stays.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::keep::{self, Kept, Kind, Note};
@@ -58,7 +60,7 @@ impl Pool {
         if !site.is_present() {
             return self.forget(&site, name, task);
         }
-        let kept = self.clear(&site, name, task)?;
+        let (kept, _) = self.clear(&site, name, task)?;
         // Renamed first: what is removed half-way can then never be taken for a workspace with deleted files.
         let _lock = self.lock_all()?;
         let doomed = place::free_name(&self.root().join(format!(".removed-{name}")));
@@ -98,49 +100,66 @@ impl Pool {
 
     /// Keeps, then resets to the default branch.
     pub(super) fn empty(&self, site: &Site, name: &WorkspaceName, task: &str) -> Result<Option<Kept>, GitError> {
-        let kept = self.clear(site, name, task)?;
+        let (kept, _) = self.clear(site, name, task)?;
+        self.detach(site)?;
+        Ok(kept)
+    }
+
+    /// Keeps, and makes sure that any branch can be checked out.
+    pub(super) fn make_ready(&self, site: &Site, name: &WorkspaceName, task: &str) -> Result<Option<Kept>, GitError> {
+        let (kept, was_touched) = self.clear(site, name, task)?;
+        if was_touched {
+            self.detach(site)?;
+        }
+        Ok(kept)
+    }
+
+    /// Puts it on the default branch's commit.
+    pub(super) fn detach(&self, site: &Site) -> Result<(), GitError> {
         let commit = self.repository().default_commit()?;
         if site.admin.join("BISECT_START").exists() {
             site.call().args(["bisect", "reset", &commit]).run()?;
         }
         site.call().args(["checkout", "--quiet", "--force", "--detach", &commit]).run()?;
-        site.call().args(["clean", "-ffdq"]).run()?;
-        Ok(kept)
+        // What only the task's branch ignored.
+        site.call().args(["clean", "-ffdq"]).run()
     }
 
-    /// Keeps, then removes what is kept from the workspace.
-    fn clear(&self, site: &Site, name: &WorkspaceName, task: &str) -> Result<Option<Kept>, GitError> {
+    /// Keeps, then removes what is kept from the workspace. Whether there was anything to do.
+    fn clear(&self, site: &Site, name: &WorkspaceName, task: &str) -> Result<(Option<Kept>, bool), GitError> {
         site.mend_link()?;
         place::break_stale_locks(site);
-        let kept = keep::keep(site, task, name.as_str())?;
-        if let Some((kept, risk)) = &kept {
-            remove_untracked(site, risk)?;
+        let (kept, risk) = keep::keep(site, task, name.as_str())?;
+        remove_task_file(site)?;
+        if kept.is_none() && risk.is_untouched(site) {
+            return Ok((None, false));
+        }
+        if let Some(kept) = &kept {
+            remove_untracked(site, &risk)?;
             self.set_aside(site, &risk.changes.nested, kept)?;
         }
-        let task_file = path_of(&site.folder, TASK_FILE);
-        gone(fs::remove_file(&task_file)).map_err(GitError::file("cannot remove", &task_file))?;
-        for under_way in ["rebase-merge", "rebase-apply", "sequencer"] {
-            let path = site.admin.join(under_way);
+        for path in site.under_way().filter(|path| path.is_dir()) {
             gone(fs::remove_dir_all(&path)).map_err(GitError::file("cannot remove", &path))?;
         }
-        if site.head()?.is_some() {
+        if risk.head.is_some() {
             site.call().args(["reset", "--hard", "--quiet"]).run()?;
         }
-        let Some((kept, _)) = kept else { return Ok(None) };
-        // Now the committed rules hold. What only uncommitted rules ignored was perhaps meant to be work.
-        let call = site.call().args(["ls-files", "--others", "--exclude-standard", "--directory", "-z"]);
-        let left = call.bytes()?;
-        let left = left.split(|byte| *byte == 0).filter(|path| !path.is_empty());
-        self.set_aside(site, left.map(|path| path.strip_suffix(b"/").unwrap_or(path)), &kept)?;
-        Ok(Some(kept))
+        if let Some(kept) = &kept {
+            // Now the committed rules hold. What only uncommitted rules ignored was perhaps meant to be work.
+            let call = site.call().args(["ls-files", "--others", "--exclude-standard", "--directory", "-z"]);
+            let left = call.bytes()?;
+            let left = left.split(|byte| *byte == 0).filter(|path| !path.is_empty());
+            self.set_aside(site, left.map(|path| path.strip_suffix(b"/").unwrap_or(path)), kept)?;
+        }
+        Ok((kept, true))
     }
 
     /// The folder is gone; what git still knows of it is kept and forgotten.
     fn forget(&self, site: &Site, name: &WorkspaceName, task: &str) -> Result<Option<Kept>, GitError> {
         let _lock = self.lock_all()?;
-        let kept = keep::keep(site, task, name.as_str())?;
+        let (kept, _) = keep::keep(site, task, name.as_str())?;
         place::unregister(site)?;
-        Ok(kept.map(|(kept, _)| kept))
+        Ok(kept)
     }
 
     /// Moves what git cannot hold to the folder that belongs to a keep.
@@ -180,12 +199,33 @@ pub(crate) fn keep_tip(
     if reaching.iter().any(|it| it != reference && !it.ends_with("/HEAD")) {
         return Ok(None);
     }
+    // A keep of the whole worktree holds more than its branch. A later one of the branch alone would stand before it.
+    let own = keep::stored(repository, Some(task))?;
+    for kept in own.into_iter().rev().map(|stored| stored.kept) {
+        if repository.is_ancestor(tip, &kept.commit)? {
+            return Ok(Some(kept));
+        }
+    }
     let mut note = Note::new(task);
     note.branch = Some(branch.to_owned());
     note.head = Some(tip.to_owned());
     note.what = vec![Kind::Branch];
     let tree = repository.call().args(["rev-parse", "--verify", &format!("{tip}^{{tree}}")]).text()?;
     keep::write(repository, &note, &tree).map(Some)
+}
+
+/// Removes TASK.md, unless the repository has a file of that name, which a reset brings back.
+fn remove_task_file(site: &Site) -> Result<(), GitError> {
+    let path = path_of(&site.folder, TASK_FILE);
+    if fs::symlink_metadata(&path).is_err() {
+        return Ok(());
+    }
+    let tracked =
+        site.call().option("--literal-pathspecs").args(["ls-files", "-z", "--"]).arg(OsStr::from_bytes(TASK_FILE));
+    if tracked.bytes()?.is_empty() {
+        gone(fs::remove_file(&path)).map_err(GitError::file("cannot remove", &path))?;
+    }
+    Ok(())
 }
 
 /// Removes exactly the files that are kept, and folders that become empty by it.

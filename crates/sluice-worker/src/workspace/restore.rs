@@ -46,9 +46,9 @@ impl Pool {
     /// Brings back what is kept for a task under this number.
     pub fn restore(&self, task: &str, number: u32, target: &Target) -> Result<Restored, GitError> {
         let none = || GitError::NoKeep { task: task.to_owned(), number };
-        let mut all = keep::kept_with_notes(self.repository(), Some(task))?.into_iter();
-        let (kept, note) = all.find(|(kept, _)| kept.number == number).ok_or_else(none)?;
-        let note = note.ok_or_else(none)?;
+        let mut all = keep::stored(self.repository(), Some(task))?.into_iter();
+        let found = all.find(|it| it.kept.number == number).ok_or_else(none)?;
+        let (kept, note) = (found.kept, found.note.ok_or_else(none)?);
         let (folder, branch) = match target {
             Target::Folder(folder) => (Some(folder), None),
             Target::FolderOnBranch(folder, branch) => (Some(folder), Some(branch)),

@@ -64,15 +64,22 @@ impl Risk {
     }
 
     fn look(site: &Site, before: Option<&Risk>) -> Result<Risk, GitError> {
-        let mut risk = Risk { head: site.head()?, branch: site.branch()?, ..Risk::default() };
+        let mut risk = Risk::default();
         if site.is_present() {
             risk.changes = Changes::of(site.call())?;
             risk.changes.forget(TASK_FILE);
             if let Some((path, _)) = risk.changes.tracked.iter().find(|(_, change)| change.submodule) {
                 return Err(GitError::Submodule { folder: site.folder.clone(), path: shown(path) });
             }
+        } else {
+            risk.changes.head = site.head()?;
+            risk.changes.branch = site.branch()?;
         }
-        risk.index = index(site, &risk)?;
+        risk.head = risk.changes.head.clone();
+        let is_staged = !risk.changes.unmerged.is_empty() || risk.changes.tracked.iter().any(|(_, it)| it.staged);
+        if is_staged || !site.is_present() {
+            risk.index = index(site, &risk)?;
+        }
         risk.marks = marks(site);
         risk.find_lost(site)?;
         if let Some(before) = before {
@@ -82,6 +89,12 @@ impl Risk {
             risk.find_files(site, before.is_none())?;
         }
         Ok(risk)
+    }
+
+    /// Whether the worktree is as a checkout leaves it, with nothing under way.
+    pub(crate) fn is_untouched(&self, site: &Site) -> bool {
+        let changes = &self.changes;
+        changes.is_empty() && self.head.is_some() && self.marks.is_empty() && site.under_way().next().is_none()
     }
 
     /// Whether nothing would be lost.
@@ -135,17 +148,20 @@ impl Risk {
     }
 
     fn find_lost(&mut self, site: &Site) -> Result<(), GitError> {
-        let attached = site.call().args(["symbolic-ref", "--quiet", "HEAD"]).maybe()?.is_some();
-        if let Some(head) = self.head.as_ref().filter(|_| !attached) {
+        // What a branch is at is reached by it.
+        if let (Some(head), None) = (&self.head, &self.changes.branch) {
             self.head_lost = !unreached(site, &BTreeSet::from([head.clone()]), false)?.is_empty();
         }
+        self.branch = self.changes.branch.clone().or_else(|| site.rebased());
         let mut candidates: BTreeSet<String> = self.marks.values().flatten().cloned().collect();
         for name in ["MERGE_AUTOSTASH", "rebase-merge/autostash", "rebase-apply/autostash"] {
             candidates.extend(commits_in(site, name));
         }
-        let own =
-            site.call().args(["for-each-ref", "--format=%(objectname)", "refs/worktree", "refs/rewritten"]).text()?;
-        candidates.extend(own.lines().map(str::to_owned));
+        let places = ["refs/worktree", "refs/rewritten", "reftable"];
+        if places.iter().any(|place| site.admin.join(place).exists()) {
+            let call = site.call().args(["for-each-ref", "--format=%(objectname)", "refs/worktree", "refs/rewritten"]);
+            candidates.extend(call.text()?.lines().map(str::to_owned));
+        }
         candidates.extend(left_behind(site));
         if let Some(head) = &self.head {
             candidates.remove(head);

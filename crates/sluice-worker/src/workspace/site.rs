@@ -5,11 +5,12 @@
 
 use std::fs;
 use std::io::ErrorKind;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::git::{Call, GitError, Repository};
+use crate::git::{Call, GitError, Repository, path_of};
 
 /// What a workspace is lent for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,8 +43,9 @@ impl Site {
 
     /// The worktree that this folder was before it or the repository was moved. Its two links are made right again.
     pub(crate) fn reunite(repository: &Repository, folder: &Path) -> Result<Option<Site>, GitError> {
-        let Ok(link) = fs::read_to_string(folder.join(".git")) else { return Ok(None) };
-        let Some(named) = link.trim_end().strip_prefix("gitdir: ").map(PathBuf::from) else { return Ok(None) };
+        let Some(named) = fs::read(folder.join(".git")).ok().and_then(|link| link_target(&link)) else {
+            return Ok(None);
+        };
         // A link that leads into another living repository is that one's business.
         let elsewhere = named.is_dir() && !named.starts_with(repository.common());
         let Some(id) = named.file_name().filter(|_| !elsewhere) else { return Ok(None) };
@@ -53,8 +55,8 @@ impl Site {
         }
         let site = Site { repository: repository.clone(), folder: folder.to_owned(), admin };
         let back = site.admin.join("gitdir");
-        fs::write(&back, format!("{}\n", folder.join(".git").display()))
-            .map_err(GitError::file("cannot write", &back))?;
+        let line = [folder.join(".git").as_os_str().as_bytes(), b"\n"].concat();
+        fs::write(&back, line).map_err(GitError::file("cannot write", &back))?;
         site.mend_link()?;
         Ok(Some(site))
     }
@@ -62,16 +64,20 @@ impl Site {
     /// Makes the folder's link to the repository right, if it is not.
     pub(crate) fn mend_link(&self) -> Result<(), GitError> {
         let link = self.folder.join(".git");
-        let right = format!("gitdir: {}\n", self.admin.display());
-        if fs::read_to_string(&link).is_ok_and(|text| text == right || self.is_link(&text)) {
+        let right = fs::canonicalize(&self.admin).ok();
+        let named = fs::read(&link).ok().and_then(|link| link_target(&link)).map(|named| self.folder.join(named));
+        if right.is_some() && named.and_then(|named| fs::canonicalize(named).ok()) == right {
             return Ok(());
         }
-        fs::write(&link, right).map_err(GitError::file("cannot write", &link))
-    }
-
-    fn is_link(&self, text: &str) -> bool {
-        let named = text.trim_end().strip_prefix("gitdir: ").map(|named| self.folder.join(named));
-        named.and_then(|named| fs::canonicalize(named).ok()) == fs::canonicalize(&self.admin).ok()
+        let line = [b"gitdir: ", self.admin.as_os_str().as_bytes(), b"\n"].concat();
+        // An agent may have made a repository of its own here; that is moved away as it is.
+        if link.is_dir()
+            && let (Some(pool), Some(name)) = (self.folder.parent(), self.folder.file_name())
+        {
+            let to = pool.join("aside").join(format!("git-{}", name.to_string_lossy()));
+            super::release::move_to(&link, &to)?;
+        }
+        fs::write(&link, line).map_err(GitError::file("cannot write", &link))
     }
 
     /// Whether the folder is there.
@@ -89,6 +95,24 @@ impl Site {
         let mut work_tree = std::ffi::OsString::from("--work-tree=");
         work_tree.push(&self.folder);
         self.repository.git().at(&self.folder).option(git_dir).option(work_tree)
+    }
+
+    /// Notes that its files are still to be written: nobody has had it yet, so nothing in it can be work.
+    pub(crate) fn begin(&self) -> Result<(), GitError> {
+        let path = self.admin.join("sluice-unfinished");
+        fs::write(&path, "").map_err(GitError::file("cannot write", &path))
+    }
+
+    /// Notes that its files are written.
+    pub(crate) fn finish(&self) -> Result<(), GitError> {
+        let path = self.admin.join("sluice-unfinished");
+        gone(fs::remove_file(&path)).map_err(GitError::file("cannot remove", &path))
+    }
+
+    /// Whether its files are still to be written.
+    pub(crate) fn is_unfinished(&self) -> Result<bool, GitError> {
+        let begun = self.admin.join("sluice-unfinished").exists() && !self.admin.join("index").exists();
+        Ok(begun && self.binding()?.is_none())
     }
 
     /// What the workspace is lent for.
@@ -127,10 +151,22 @@ impl Site {
     /// The branch that is checked out, or is being rebased.
     pub(crate) fn branch(&self) -> Result<Option<String>, GitError> {
         let head = self.call().args(["symbolic-ref", "--quiet", "HEAD"]).maybe()?;
-        let rebased =
-            ["rebase-merge", "rebase-apply"].map(|it| fs::read_to_string(self.admin.join(it).join("head-name")));
-        let names = head.into_iter().chain(rebased.into_iter().flatten());
-        Ok(names.filter_map(|name| name.trim_end().strip_prefix("refs/heads/").map(str::to_owned)).next())
+        let branch = head.and_then(|name| name.strip_prefix("refs/heads/").map(str::to_owned));
+        Ok(branch.or_else(|| self.rebased()))
+    }
+
+    /// The branch that is being rebased.
+    pub(crate) fn rebased(&self) -> Option<String> {
+        let names =
+            ["rebase-merge/head-name", "rebase-apply/head-name"].map(|it| fs::read_to_string(self.admin.join(it)));
+        let mut names = names.into_iter().flatten();
+        names.find_map(|name| name.trim_end().strip_prefix("refs/heads/").map(str::to_owned))
+    }
+
+    /// What is under way: a rebase, a series of picks, a bisect. It is in the way of the next.
+    pub(crate) fn under_way(&self) -> impl Iterator<Item = PathBuf> + '_ {
+        let names = ["rebase-merge", "rebase-apply", "sequencer", "BISECT_START"];
+        names.into_iter().map(|name| self.admin.join(name)).filter(|path| path.exists())
     }
 }
 
@@ -149,11 +185,17 @@ fn admins(repository: &Repository) -> Result<Vec<PathBuf>, GitError> {
 
 /// The folder that this one is kept for.
 fn target(admin: &Path) -> Option<PathBuf> {
-    let text = fs::read_to_string(admin.join("gitdir")).ok()?;
-    let link = admin.join(text.trim_end_matches('\n'));
+    let text = fs::read(admin.join("gitdir")).ok()?;
+    let link = path_of(admin, text.strip_suffix(b"\n").unwrap_or(&text));
     let folder = link.parent()?;
     // Newer versions of git may write a relative path.
-    if text.starts_with("..") { fs::canonicalize(folder).ok() } else { Some(folder.to_owned()) }
+    if text.starts_with(b"..") { fs::canonicalize(folder).ok() } else { Some(folder.to_owned()) }
+}
+
+/// Where the `.git` of a worktree leads to.
+fn link_target(link: &[u8]) -> Option<PathBuf> {
+    let named = link.strip_prefix(b"gitdir: ")?;
+    Some(path_of(Path::new(""), named.strip_suffix(b"\n").unwrap_or(named)))
 }
 
 /// What is not there needs no removing.

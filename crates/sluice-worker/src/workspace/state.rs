@@ -68,9 +68,13 @@ impl Pool {
     /// How a workspace stands; nothing if it has not been made.
     pub fn status(&self, name: &WorkspaceName) -> Result<Option<State>, GitError> {
         let Some(site) = self.known(name)?.filter(Site::is_present) else { return Ok(None) };
-        let commit = site.head()?;
         let changes = changes(&site)?;
-        let head = self.head(&site)?;
+        let commit = changes.head.clone();
+        let head = match (changes.branch.clone(), site.rebased()) {
+            (Some(branch), _) => Head::Branch(branch),
+            (None, Some(branch)) => Head::Rebasing(branch),
+            (None, None) => Head::Detached,
+        };
         let default = match &commit {
             Some(commit) => {
                 self.distance(commit, self.repository().default_branch(), &self.repository().default_commit()?)?
@@ -130,15 +134,6 @@ impl Pool {
             states.extend(self.status(&name)?);
         }
         Ok(states)
-    }
-
-    fn head(&self, site: &Site) -> Result<Head, GitError> {
-        let attached = site.call().args(["symbolic-ref", "--quiet", "HEAD"]).maybe()?.is_some();
-        Ok(match (site.branch()?, attached) {
-            (Some(branch), true) => Head::Branch(branch),
-            (Some(branch), false) => Head::Rebasing(branch),
-            (None, _) => Head::Detached,
-        })
     }
 
     fn upstream(&self, commit: &str, branch: &str) -> Result<Option<Distance>, GitError> {

@@ -48,7 +48,7 @@ impl Pool {
 
     /// What is kept, of all tasks.
     pub fn kept(&self) -> Result<Vec<Kept>, GitError> {
-        Ok(keep::kept_with_notes(self.repository(), None)?.into_iter().map(|(kept, _)| kept).collect())
+        Ok(keep::stored(self.repository(), None)?.into_iter().map(|it| it.kept).collect())
     }
 
     fn sweep(&self, name: &WorkspaceName) -> Result<Option<Kept>, GitError> {

@@ -1,7 +1,6 @@
 //! Repositories that are unlike others: empty, bare, with submodules, with hooks, with locks held by others.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -145,8 +144,7 @@ fn a_lock_that_another_git_holds_is_waited_for() {
 case "$*" in *set-upstream-to*) if [ -e "LOCK" ]; then git "$@"; code=$?; rm "LOCK"; exit $code; fi ;; esac
 exec git "$@"
 "#;
-    fs::write(&wrapper, script.replace("LOCK", &lock.display().to_string())).unwrap();
-    fs::set_permissions(&wrapper, fs::Permissions::from_mode(0o755)).unwrap();
+    ground.program(&wrapper, &script.replace("LOCK", &lock.display().to_string()));
     let repository = Repository::open(ground.git().with_program(&wrapper), &ground.repository_folder(), None).unwrap();
     let pool = Pool::new(repository, &ground.path("home"), "coffee").unwrap();
     pool.acquire(&name("1"), &binding("t", "theirs"), None).unwrap();
@@ -219,4 +217,47 @@ fn a_repository_with_longer_ids_will_do_and_a_pool_may_lie_anywhere() {
     let kept = pool.destroy(&run, "r").unwrap().unwrap();
     pool.restore("r", kept.number, &Target::Folder(ground.path("restored"))).unwrap();
     assert_eq!(ground.picture(&ground.path("restored")), before);
+}
+
+#[test]
+fn a_repository_that_has_a_task_file_of_its_own_keeps_it() {
+    let ground = Ground::new();
+    ground.sh(&ground.repository_folder(), "echo theirs > TASK.md; git add -f TASK.md; git commit -qm theirs; git branch old; echo newer > TASK.md; git commit -qam newer");
+    let pool = ground.pool();
+    for (task, branch) in [("t-1", "task"), ("t-2", "old"), ("t-3", "task")] {
+        let folder = pool.acquire(&name("1"), &binding(task, branch), None).unwrap().folder;
+        fs::write(folder.join("TASK.md"), "the engine's").unwrap();
+        assert!(!pool.status(&name("1")).unwrap().unwrap().dirty);
+        assert_eq!(pool.release(&name("1"), task).unwrap(), None);
+        assert_eq!(ground.sh(&folder, "cat TASK.md; git status --porcelain"), "newer");
+    }
+}
+
+#[test]
+fn what_is_lent_to_another_by_now_is_left_alone() {
+    let ground = Ground::new();
+    let pool = ground.pool();
+    let folder = pool.acquire(&name("1"), &binding("t-2", "task"), None).unwrap().folder;
+    ground.sh(&folder, "echo x > x");
+    let before = ground.picture(&folder);
+    assert_eq!(pool.release(&name("1"), "t-1").unwrap(), None);
+    assert!(matches!(pool.destroy(&name("1"), "t-1").unwrap_err(), GitError::Bound { .. }));
+    assert_eq!(ground.picture(&folder), before);
+    assert_eq!(pool.release(&name("7"), "t-1").unwrap(), None);
+    // A folder that is no worktree is not removed.
+    fs::create_dir(pool.root().join("8")).unwrap();
+    assert!(pool.gc(&[name("1")], None).unwrap().removed.is_empty());
+    assert!(pool.root().join("8").exists());
+}
+
+#[test]
+fn a_repository_made_over_the_workspace_is_moved_away() {
+    let ground = Ground::new();
+    let pool = ground.pool();
+    let folder = pool.acquire(&name("1"), &binding("t", "task"), None).unwrap().folder;
+    ground.sh(&folder, "rm .git; git init -q; echo x > x; git add x; git -c user.name=t -c user.email=t@t commit -qm mine; echo y >> a.txt");
+    let kept = pool.release(&name("1"), "t").unwrap().unwrap();
+    assert_eq!(format!("{:?}", kept.what), "[Unstaged, Untracked]");
+    assert_eq!(ground.sh(&pool.root().join("aside/git-1"), "git log --format=%s"), "mine");
+    assert!(!pool.status(&name("1")).unwrap().unwrap().dirty);
 }

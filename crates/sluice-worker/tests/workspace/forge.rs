@@ -1,7 +1,6 @@
 //! Pull requests with a scripted `gh`: what it is asked, and what is made of its answers.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use sluice_worker::forge::{Forge, Proposal, PullRequestState};
@@ -30,8 +29,7 @@ impl Fake {
         let ground = Ground::new();
         let folder = ground.path("bin");
         fs::create_dir(&folder).unwrap();
-        fs::write(folder.join("gh"), GH).unwrap();
-        fs::set_permissions(folder.join("gh"), fs::Permissions::from_mode(0o755)).unwrap();
+        ground.program(&folder.join("gh"), GH);
         ground.sh(
             &ground.repository_folder(),
             "git clone -q --bare . ../remote.git; git remote add origin ../remote.git; git fetch -q

@@ -1,7 +1,6 @@
 //! What is broken off at any call of git and done again ends as if nothing had happened, and loses nothing on the way.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use sluice_worker::git::{GitError, Repository};
@@ -27,8 +26,7 @@ echo staged > staged; git add staged; echo more >> staged; rm dir/b.txt; mkdir n
 fn dying_pool(ground: &Ground, calls: usize) -> Pool {
     let here = ground.path("");
     fs::write(here.join("left"), "1000").unwrap();
-    fs::write(here.join("git"), DYING.replace("HERE", here.to_str().unwrap())).unwrap();
-    fs::set_permissions(here.join("git"), fs::Permissions::from_mode(0o755)).unwrap();
+    ground.program(&here.join("git"), &DYING.replace("HERE", here.to_str().unwrap()));
     let git = ground.git().with_program(&here.join("git"));
     let repository = Repository::open(git, &ground.repository_folder(), None).unwrap();
     let pool = Pool::new(repository, &ground.path("home"), "coffee").unwrap();

@@ -47,6 +47,15 @@ pub(crate) enum Task {
         list: bool,
     },
     Update(Update),
+    /// Wait until a task is in one of these statuses, has ended, or needs a person
+    #[command(after_help = "Example:\n  sluice task wait k3f9 --status reviewing && sluice task merge k3f9")]
+    Wait {
+        /// The task
+        id: String,
+        /// A status to wait for; several can be given. Without it: until it has ended
+        #[arg(long = "status", value_name = "S")]
+        statuses: Vec<String>,
+    },
     /// Start a task that waits
     #[command(after_help = "Example:\n  sluice task spawn k3f9")]
     Spawn {

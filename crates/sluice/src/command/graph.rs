@@ -14,8 +14,13 @@ use crate::output::{Exit, Failure, Output, print, print_bytes, print_json, say};
 use crate::places;
 
 pub(crate) fn run(arguments: &Graph, output: Output) -> Result<Exit, Failure> {
-    let target = arguments.target.as_str();
     let mut sources = Sources::new();
+    let loaded = load(&arguments.target, &mut sources)?;
+    draw(&loaded, &sources, arguments, output)
+}
+
+/// Loads a definition by its name or file.
+pub(super) fn load(target: &str, sources: &mut Sources) -> Result<Loaded, Failure> {
     // What looks like a path is one; a bare word is a name first, as everywhere else.
     if looks_like_path(target) {
         let path = Path::new(target);
@@ -23,12 +28,10 @@ pub(crate) fn run(arguments: &Graph, output: Output) -> Result<Exit, Failure> {
             return Err(Failure::new(Exit::NotFound, "not_found", format!("there is no file `{target}`"))
                 .hint("name a file that exists, or a definition that `sluice workflow list` shows"));
         }
-        let loaded = load_path(path, &mut sources);
-        return draw(&loaded, &sources, arguments, output);
+        return Ok(load_path(path, sources));
     }
     let catalogue = Catalogue::gather(&places::definitions());
-    let loaded = workflow::find(&catalogue, target)?.load(&mut sources);
-    draw(&loaded, &sources, arguments, output)
+    Ok(workflow::find(&catalogue, target)?.load(sources))
 }
 
 fn looks_like_path(target: &str) -> bool {

@@ -1,10 +1,11 @@
 //! Commands about the home itself: its log, its health, its copy, its end.
 
+use rustix::event::{PollFd, PollFlags, poll};
 use serde_json::{Value, json};
 use sluice_api::client::escape;
 
 use crate::args::{Backup, Completions, Events, Restore, Skill};
-use crate::engine::{connect, places, running};
+use crate::engine::{connect, places, running, wait_for_end};
 use crate::output::{Exit, Failure, Output, print, print_bytes, print_json, say};
 
 pub(crate) fn events(arguments: &Events, output: Output) -> Result<Exit, Failure> {
@@ -15,7 +16,9 @@ pub(crate) fn events(arguments: &Events, output: Output) -> Result<Exit, Failure
         .into_iter()
         .flatten()
         .collect();
-    let read = connect()?.lines(&format!("/v1/events?{}", query.join("&")), |line| {
+    let client = connect()?;
+    std::thread::spawn(end_with_the_reader);
+    let read = client.lines(&format!("/v1/events?{}", query.join("&")), |line| {
         match output {
             Output::Json => print_bytes(format!("{line}\n").as_bytes()),
             Output::People => print(&event_line(&serde_json::from_str(line).unwrap_or_default())),
@@ -33,6 +36,17 @@ pub(crate) fn events(arguments: &Events, output: Output) -> Result<Exit, Failure
     }
 }
 
+/// Ends this process when nobody reads what it prints any more (`| head`): the next event, at which that would be noticed,
+/// may be hours away.
+fn end_with_the_reader() {
+    let stdout = std::io::stdout();
+    let mut watched = [PollFd::new(&stdout, PollFlags::empty())];
+    let ended = poll(&mut watched, None).is_ok();
+    if ended && watched[0].revents().intersects(PollFlags::ERR | PollFlags::HUP) {
+        std::process::exit(0);
+    }
+}
+
 /// An event on a line: when, what, who, and the facts.
 pub(crate) fn event_line(event: &Value) -> String {
     let text = |key: &str| event[key].as_str().unwrap_or_default();
@@ -41,7 +55,7 @@ pub(crate) fn event_line(event: &Value) -> String {
         .as_object()
         .into_iter()
         .flatten()
-        .filter(|(_, value)| !value.is_null())
+        .filter(|(key, value)| !value.is_null() && *key != "project" && *key != "task_id")
         .map(|(key, value)| format!("{key}={}", crate::table::line(&fact(value), 80)))
         .collect();
     format!("{}  {:<20} {:<12} {}\n", text("time"), text("type"), text("actor"), facts.join(" "))
@@ -52,10 +66,12 @@ pub(crate) fn stop(output: Output) -> Result<Exit, Failure> {
         Output::Json => print_json(&json!({ "stopped": stopped })),
         Output::People => say(message),
     };
-    match running(&places()?) {
+    let places = places()?;
+    match running(&places) {
         None => told("no engine runs here", false),
         Some(client) => {
             client.post::<Value>("/v1/stop", &json!({}))?;
+            wait_for_end(&places);
             told("the engine has ended; sessions go on", true);
         }
     }

@@ -35,12 +35,17 @@ pub(crate) fn run(arguments: Task, output: Output) -> Result<Exit, Failure> {
             let history: History = ask(|engine| engine.get(&of(&id, "/history")))?;
             match output {
                 Output::Json => print_json(&json!({ "events": history.events })),
-                Output::People => history.events.iter().for_each(|event| print(&event_line(event))),
+                Output::People => {
+                    let story = history.events.iter().filter(|event| is_told(event));
+                    story.for_each(|event| print(&event_line(event)));
+                    say(&format!("every step of it: sluice events --correlation {id}"));
+                }
             }
             Ok(Exit::Done)
         }
         Task::File { id, at, list } => file(&id, at, list, output),
         Task::Update(arguments) => update(arguments, output),
+        Task::Wait { id, statuses } => wait(&id, &statuses, output),
         Task::Spawn { id } => post(&id, "/spawn", &json!({}), output),
         Task::Respawn { id } => post(&id, "/respawn", &json!({}), output),
         Task::Attach { id } => attach(&id),
@@ -60,6 +65,23 @@ pub(crate) fn run(arguments: Task, output: Output) -> Result<Exit, Failure> {
         Task::RequestChanges { id, message } => post(&id, "/request-changes", &Message { message }, output),
         Task::Nudge { id, text } => post(&id, "/nudge", &Message { message: text.join(" ") }, output),
     }
+}
+
+/// Whether an event belongs to the story that a person wants to hear; the rest is how the engine goes about it.
+fn is_told(event: &Value) -> bool {
+    const UNTOLD: [&str; 10] = [
+        "artifact.read",
+        "effect.settled",
+        "hook.asked",
+        "hook.done",
+        "hook.idle",
+        "session.asked",
+        "session.ending",
+        "turn.settled",
+        "workspace.bound",
+        "workspace.reserved",
+    ];
+    !UNTOLD.contains(&event["type"].as_str().unwrap_or_default())
 }
 
 /// The path of a task, and of something of it.
@@ -166,6 +188,42 @@ fn update(arguments: Update, output: Output) -> Result<Exit, Failure> {
         engine.patch(&of(&id, ""), &wanted)
     });
     answered(&answer?, output)
+}
+
+/// Looks at a task after everything that happens to it, until it is where it is wanted. When that can no longer be, or
+/// a person has to look first, the answer is a failure.
+fn wait(id: &str, statuses: &[String], output: Output) -> Result<Exit, Failure> {
+    let client = connect()?;
+    let mut answer: TaskAnswer = client.get(&of(id, ""))?;
+    let id = answer.task.id.clone();
+    let mut looked = Ok(());
+    let settled = |task: &Shown| statuses.contains(&task.status) || task.ended || needs_person(task);
+    if !settled(&answer.task) {
+        client.lines(&format!("/v1/events?follow=true&correlation={}", escape(&id)), |_| {
+            match client.get(&of(&id, "")) {
+                Ok(now) => answer = now,
+                Err(problem) => looked = Err(problem),
+            }
+            looked.is_ok() && !settled(&answer.task)
+        })?;
+    }
+    looked?;
+    let task = &answer.task;
+    let is_there = statuses.contains(&task.status) || (statuses.is_empty() && task.ended);
+    if is_there {
+        return answered(&answer, output);
+    }
+    let message = match &task.attention {
+        Some(attention) => format!("task {id} is in `{}` and needs a person: {attention}", task.status),
+        None => format!("task {id} has ended in `{}`", task.status),
+    };
+    Err(Failure::new(Exit::Refused, "not_there", message)
+        .hint(format!("`sluice task history {id}` tells what happened")))
+}
+
+/// Whether nothing goes on before a person has looked. A task that waits for a worktree gets one when it is its turn.
+fn needs_person(task: &Shown) -> bool {
+    task.attention.as_deref().is_some_and(|attention| attention != "pool full")
 }
 
 /// The task whose workspace or session this is.

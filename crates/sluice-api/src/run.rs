@@ -1,0 +1,62 @@
+//! Runs on the wire.
+
+use serde::{Deserialize, Serialize};
+
+/// A run that is asked for.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct StartRun {
+    /// The recipe's name, or its file.
+    pub recipe: String,
+    /// Where the command was called.
+    pub cwd: String,
+    /// What it is given, by name.
+    pub inputs: Vec<(String, serde_json::Value)>,
+    /// What is wanted, in words.
+    pub prompt: Option<String>,
+    /// What it is done for.
+    pub work_order: Option<String>,
+    /// The agent program of steps that name none.
+    pub harness: Option<String>,
+    /// Whether whoever follows the instructions does the steps.
+    pub by_hand: bool,
+}
+
+/// An answer to a question.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AnswerQuestion {
+    /// What is chosen.
+    pub option: String,
+    /// And said.
+    #[serde(default)]
+    pub message: Option<String>,
+}
+
+/// What an agent or script says about its own step.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct StepSays {
+    /// `complete`, `fail` or `ask`.
+    pub verb: String,
+    /// In a few words.
+    pub summary: Option<String>,
+    /// The word that conditions read.
+    pub result: Option<String>,
+    /// The value that variables read.
+    pub output: Option<serde_json::Value>,
+    /// What is asked.
+    pub text: Option<String>,
+    /// What can be answered.
+    pub options: Vec<String>,
+}
+
+/// What is said about a step of a process.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct StepReport {
+    /// In a few words.
+    pub summary: Option<String>,
+    /// The word that conditions read.
+    pub result: Option<String>,
+}

@@ -1,0 +1,146 @@
+//! Carrying out what a run asks for: scripts, agents, tasks, and their end.
+//!
+//! Each performance has a name made of its run, step, attempt and part. Asked for again after a crash, a living agent is
+//! adopted; a script is ended first and then run again.
+
+mod agent;
+mod script;
+mod task;
+mod workspace;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sluice_core::recipe::{Data, FailureKind};
+use sluice_core::run::{Effect, Job, Outcome, Part, Perform, Report};
+use sluice_engine::actor::Outcome as Reported;
+use sluice_engine::codec::run_effect;
+use sluice_engine::host::Reporter;
+use sluice_engine::reactor::{Assignment, Message};
+use sluice_worker::session::SessionId;
+
+use super::GRACE;
+use crate::ground::Ground;
+use crate::projects::described;
+use crate::runs::{SeenRun, id_of, performance};
+
+pub(crate) use workspace::{branch as workspace_branch, pool as workspace_pool};
+
+/// What came of a performance.
+pub(super) type Performed = Result<Outcome, Failed>;
+
+/// Why a performance failed.
+#[derive(Debug)]
+pub(super) struct Failed {
+    pub(super) kind: FailureKind,
+    pub(super) error: String,
+    pub(super) outcome: Box<Outcome>,
+}
+
+impl Failed {
+    /// Something kept it from being done.
+    pub(super) fn because(error: impl Into<String>) -> Failed {
+        Failed { kind: FailureKind::Failed, error: error.into(), outcome: Box::default() }
+    }
+}
+
+impl From<String> for Failed {
+    fn from(error: String) -> Self {
+        Failed::because(error)
+    }
+}
+
+/// Carries an effect of a run out, and reports. Called on a thread that may wait.
+pub(super) fn carry_out(ground: &Arc<Ground>, assignment: Assignment, report: &Reporter) {
+    let Assignment { stream, effect, dispatch, .. } = assignment;
+    let understood = run_effect::read(&effect.data).map_err(|error| error.to_string());
+    let seen = id_of(&stream).ok_or_else(|| "no run".to_owned()).and_then(|id| {
+        ground.tasks.load_run(id).map_err(|problem| problem.message)?.ok_or_else(|| "the run is gone".to_owned())
+    });
+    let outcome = match (understood, seen) {
+        (Err(why), _) | (_, Err(why)) => Reported::Failed(why),
+        (Ok(Effect::Perform(wanted)), Ok(seen)) => Reported::Run(reported(perform(ground, &seen, &wanted))),
+        (Ok(other), Ok(seen)) => match beside(ground, &seen, &effect.id, &other) {
+            Ok(()) => Reported::Done,
+            Err(why) => Reported::Failed(why),
+        },
+    };
+    report.send(Message::Ended { stream, effect: effect.id, dispatch, outcome });
+}
+
+fn reported(performed: Performed) -> Report {
+    match performed {
+        Ok(outcome) => Report::Completed(outcome),
+        Err(Failed { kind, error, outcome }) => Report::Failed { kind, error, outcome: *outcome },
+    }
+}
+
+fn perform(ground: &Arc<Ground>, seen: &SeenRun, wanted: &Perform) -> Performed {
+    let name = performance(&seen.id, wanted.step, wanted.attempt, wanted.part);
+    if ground.was_stopped(&name) {
+        return Err(Failed::because("it was ended before it began"));
+    }
+    match &wanted.job {
+        Job::Script(script) | Job::Gate(script) => script::run(ground, seen, wanted, &name, script),
+        Job::Agent { prompt } => agent::work(ground, seen, wanted, &name, prompt),
+        Job::Arbiter { prompt } => agent::judge(ground, seen, wanted, &name, prompt),
+        Job::Task { .. } => task::create(ground, seen, wanted, &name),
+    }
+}
+
+/// What is not the work of a step.
+fn beside(ground: &Arc<Ground>, seen: &SeenRun, effect: &str, wanted: &Effect) -> Result<(), String> {
+    match wanted {
+        Effect::Stop { step, attempt, part } => stop(ground, &performance(&seen.id, *step, *attempt, *part)),
+        Effect::Notify(message) => super::notify(ground, &seen.id, message).map(drop),
+        Effect::RunCommand(script) => script::hook(ground, seen, effect, script),
+        Effect::Start { recipe } => crate::service::start_again(ground, seen, recipe),
+        Effect::Repeat { at } => {
+            wait_until(ground, at.0);
+            crate::service::repeat(ground, seen)
+        }
+        Effect::Perform(_) | Effect::SetTimer(..) | Effect::ClearTimer(_) => Ok(()),
+    }
+}
+
+/// Ends a performance, whatever it is.
+fn stop(ground: &Arc<Ground>, name: &str) -> Result<(), String> {
+    ground.stop_performance(name);
+    let Ok(id) = SessionId::new(name) else { return Ok(()) };
+    match ground.sessions.end(&id, GRACE, "the run moved on") {
+        Ok(_) | Err(sluice_worker::session::Failure::Unknown(_)) => Ok(()),
+        Err(failure) => Err(described(&failure)),
+    }
+}
+
+/// Waits until a moment has come.
+fn wait_until(ground: &Ground, at: i64) {
+    use sluice_engine::host::Clock;
+    while let Some(left) = u64::try_from(at.saturating_sub(ground.clock.now().0)).ok().filter(|left| *left > 0) {
+        std::thread::park_timeout(Duration::from_millis(left));
+    }
+}
+
+/// What a step is called in commits and messages.
+pub(super) fn label(seen: &SeenRun, wanted: &Perform) -> String {
+    let step = seen.plan.recipe.step(wanted.step).name.as_str().to_owned();
+    match wanted.part {
+        Part::Whole => step,
+        Part::Item(item) => format!("{step} (item {item})"),
+        Part::Turn(turn) => format!("{step} (turn {turn})"),
+        Part::Arbiter(turn) => format!("{step} (arbiter {turn})"),
+    }
+}
+
+/// A value of a program's, as conditions and variables read it.
+pub(crate) fn data(value: &serde_json::Value) -> Data {
+    use serde_json::Value;
+    match value {
+        Value::Null => Data::Null,
+        Value::Bool(it) => Data::Bool(*it),
+        Value::Number(number) => Data::Number(number.to_string()),
+        Value::String(text) => Data::Text(text.clone()),
+        Value::Array(items) => Data::List(items.iter().map(data).collect()),
+        Value::Object(table) => Data::Table(table.iter().map(|(key, value)| (key.clone(), data(value))).collect()),
+    }
+}

@@ -1,0 +1,105 @@
+//! Runs as they are seen: where each stands, and the way to all of them.
+
+use std::sync::Arc;
+
+use sluice_api::Problem;
+use sluice_core::recipe::StepId;
+use sluice_core::run::{Part, Plan, RunState};
+use sluice_engine::codec::run_state;
+use sluice_engine::loader::{Loader, Read, Trouble};
+use sluice_engine::run_actor::RunActor;
+use sluice_store::{Card, Digest, StreamId};
+
+use crate::tasks::{Tasks, unread};
+
+/// What the names of all runs' streams begin with.
+const KIND: &str = "run/";
+
+/// The stream of a run.
+pub fn stream(id: &str) -> StreamId {
+    StreamId::new(format!("{KIND}{id}"))
+}
+
+/// The run of a stream.
+pub fn id_of(stream: &StreamId) -> Option<&str> {
+    stream.as_str().strip_prefix(KIND)
+}
+
+/// A run as it stood when it was read.
+#[derive(Clone)]
+pub struct SeenRun {
+    /// Its id.
+    pub id: String,
+    /// How many events it has.
+    pub version: u64,
+    /// What lists show of it.
+    pub card: Card,
+    /// Where it stands.
+    pub state: RunState,
+    /// What it carries out.
+    pub plan: Arc<Plan>,
+}
+
+impl SeenRun {
+    fn of(id: &str, read: Read<RunActor>) -> SeenRun {
+        let Read { version, card, actor } = read;
+        SeenRun { id: id.into(), version, card, state: actor.state().clone(), plan: actor.plan().clone() }
+    }
+
+    /// The step of this name.
+    pub fn step(&self, name: &str) -> Result<StepId, Problem> {
+        let steps = (0u32..).map(StepId).zip(&self.plan.recipe.steps);
+        let found = steps.into_iter().find(|(_, step)| step.name.as_str() == name).map(|(id, _)| id);
+        found.ok_or_else(|| {
+            let names: Vec<&str> = self.plan.recipe.steps.iter().map(|step| step.name.as_str()).collect();
+            Problem::not_found(format!("run {} has no step `{name}`", self.id))
+                .hint(format!("it has: {}", names.join(", ")))
+        })
+    }
+
+    /// The folder that its steps work in.
+    pub fn folder(&self) -> &str {
+        match self.state.given.workspace.as_str() {
+            "" => &self.state.given.origin.root,
+            workspace => workspace,
+        }
+    }
+}
+
+/// The name of what carries out a part of a step, for sessions and records.
+pub fn performance(run: &str, step: StepId, attempt: u32, part: Part) -> String {
+    format!("{run}.{}", sluice_core::run::effect::key(step, attempt, part))
+}
+
+impl Tasks {
+    fn with_loader<T>(&self, look: impl FnOnce(&mut Loader) -> T) -> T {
+        look(&mut self.loader())
+    }
+
+    /// The run with this id, as the store has it now.
+    pub fn load_run(&self, id: &str) -> Result<Option<SeenRun>, Problem> {
+        let read = self.with_loader(|loader| loader.run(&stream(id)));
+        read.map(|read| read.map(|read| SeenRun::of(id, read))).map_err(|trouble| unread(&trouble))
+    }
+
+    /// The definition that was pinned for a run.
+    pub fn pinned(&self, id: &str) -> Result<Vec<u8>, Problem> {
+        let gone = || Problem::fault(format!("the definition of run {id} is gone"));
+        let mut loader = self.loader();
+        let stored =
+            loader.reader().load(&stream(id)).map_err(|error| unread(&Trouble::Store(error)))?.ok_or_else(gone)?;
+        let name = run_state::definition_of(&stored.header.data).map_err(|error| Problem::fault(error.to_string()))?;
+        let digest = sluice_engine::codec::digest(&name).ok_or_else(gone)?;
+        let found = loader.reader().blob(&Digest(digest)).map_err(|error| unread(&Trouble::Store(error)))?;
+        found.ok_or_else(gone)
+    }
+
+    /// The run whose id begins like this; the error says why there is not exactly one.
+    pub fn find_run(&self, begins: &str) -> Result<SeenRun, Problem> {
+        let none = || {
+            Problem::not_found(format!("there is no run `{begins}`")).hint("`sluice run list --all` shows all of them")
+        };
+        let id = self.only(KIND, begins)?.ok_or_else(none)?;
+        self.load_run(&id)?.ok_or_else(none)
+    }
+}

@@ -1,0 +1,257 @@
+//! Runs: what can be asked of one, and said by those who do its steps.
+
+use serde_json::{Value, json};
+use sluice_api::problem::{Problem, Status};
+use sluice_api::run::{AnswerQuestion, StartRun, StepSays};
+use sluice_core::recipe::{Data, FailureKind, StepId};
+use sluice_core::run::{Ask, ByHand, End, Input, Outcome, Report, Speaker, StepState};
+use sluice_engine::actor::Said;
+use sluice_engine::reactor::{Message, Recorded};
+use sluice_engine::run_actor::RunActor;
+use sluice_store::Query;
+use sluice_worker::session::Stream;
+
+use super::{ANSWER_WITHIN, Service, Who, wait};
+use crate::ground::Ground;
+use crate::hands::run::data;
+use crate::runs::{SeenRun, id_of, stream};
+use crate::view_run;
+
+/// How many runs a list shows.
+const MOST_LISTED: usize = 1000;
+/// Bytes of a session's output that are shown.
+const LONGEST_LOG: usize = 1 << 20;
+
+impl Service {
+    /// Starts a recipe.
+    pub fn start(&self, who: &Who, wanted: &StartRun) -> Result<SeenRun, Problem> {
+        who.must_be_person("starting a run")?;
+        super::start::start(&self.ground, wanted)
+    }
+
+    /// The run that is meant.
+    pub fn run(&self, id: &str) -> Result<SeenRun, Problem> {
+        self.ground.tasks.find_run(id)
+    }
+
+    /// Runs, newest first; without `all` only those that have not ended.
+    pub fn list_runs(&self, status: Option<&str>, all: bool) -> Result<Vec<SeenRun>, Problem> {
+        let query = Query {
+            kind: Some(RunActor::KIND.into()),
+            open: if all || status.is_some() { None } else { Some(true) },
+            limit: MOST_LISTED,
+            ..Query::default()
+        };
+        let ids = self.ground.tasks.list(&query)?.into_iter().filter_map(|it| id_of(&it.stream).map(str::to_owned));
+        // One that cannot be read does not hide the others.
+        let runs = ids.filter_map(|id| self.ground.tasks.load_run(&id).ok().flatten());
+        Ok(runs.filter(|seen| status.is_none_or(|status| seen.state.status() == status)).collect())
+    }
+
+    /// The processes that are active, oldest first; with `all` also those that were completed. What was cancelled is gone
+    /// from every list.
+    pub fn list_processes(&self, all: bool) -> Result<Vec<SeenRun>, Problem> {
+        let mut runs = self.list_runs(None, true)?;
+        runs.reverse();
+        runs.retain(|seen| view_run::is_process(seen) && is_listed(seen, all));
+        Ok(runs)
+    }
+
+    /// The process that is meant.
+    pub fn process(&self, id: &str) -> Result<SeenRun, Problem> {
+        let seen = self.run(id)?;
+        match view_run::is_process(&seen) && is_listed(&seen, true) {
+            true => Ok(seen),
+            false => {
+                Err(Problem::not_found(format!("there is no process `{id}`")).hint("`sluice process list` shows them"))
+            }
+        }
+    }
+
+    /// The questions that wait for a person, oldest first.
+    pub fn inbox(&self) -> Result<Vec<Value>, Problem> {
+        let mut runs = self.list_runs(None, false)?;
+        runs.reverse();
+        let questions = |seen: &SeenRun| -> Vec<Value> {
+            seen.state.questions().map(|(step, it)| view_run::question(seen, step, it)).collect()
+        };
+        Ok(runs.iter().flat_map(questions).collect())
+    }
+
+    /// What the agent of a step is told about the steps before it.
+    pub fn run_context(&self, id: &str, step: &str) -> Result<String, Problem> {
+        let seen = self.run(id)?;
+        let step = seen.step(step)?;
+        Ok(sluice_core::run::context(&seen.plan, &seen.state, step))
+    }
+
+    /// What the steps of a run have printed: of one step, or of all.
+    pub fn run_log(&self, id: &str, step: Option<&str>) -> Result<String, Problem> {
+        let seen = self.run(id)?;
+        let only = step.map(|name| seen.step(name)).transpose()?;
+        let mut text = String::new();
+        for (id, (defined, state)) in (0u32..).map(StepId).zip(seen.plan.recipe.steps.iter().zip(&seen.state.steps)) {
+            if only.is_some_and(|only| only != id) || state.attempts == 0 {
+                continue;
+            }
+            if only.is_none() {
+                text.push_str(&format!("==> {} <==\n", defined.name));
+            }
+            text.push_str(&self.printed(&seen, id, state));
+        }
+        Ok(text)
+    }
+
+    /// What a step has printed: its agents' own streams, else what the run keeps of it.
+    fn printed(&self, seen: &SeenRun, step: StepId, state: &StepState) -> String {
+        let begins = format!("{}.{}.", seen.id, step.0);
+        let sessions = self.ground.sessions.list().unwrap_or_default();
+        let mut text = String::new();
+        for session in sessions.iter().filter(|id| id.as_str().starts_with(&begins)) {
+            if let Ok(chunk) = self.ground.sessions.output_tail(session, Stream::Output, LONGEST_LOG) {
+                text.push_str(&String::from_utf8_lossy(&chunk.bytes));
+            }
+        }
+        if let (true, Some(outcome)) = (text.is_empty(), &state.latest) {
+            if let Data::Text(output) = &outcome.output {
+                text.push_str(output);
+                text.push('\n');
+            }
+            text.push_str(outcome.stderr.as_deref().unwrap_or_default());
+        }
+        text
+    }
+
+    /// An agent or script says how its step went, or asks a person; for an ask, the answer if there is one.
+    pub fn step_says(&self, who: &Who, said: StepSays) -> Result<Value, Problem> {
+        let Who::Step { run, speaker } = who else {
+            let message = "Not allowed: only the agent of a step may speak for it";
+            return Err(Problem::new(Status::Forbidden, "not_yours", message)
+                .hint("`sluice answer` and `sluice run` are for people"));
+        };
+        let StepSays { verb, summary, result, output, text, options } = said;
+        let outcome = Outcome {
+            summary: summary.clone().unwrap_or_default(),
+            result,
+            output: output.as_ref().map(data).unwrap_or_default(),
+            ..Outcome::default()
+        };
+        let by = *speaker;
+        match verb.as_str() {
+            "complete" => {
+                say(&self.ground, run, Input::Said { by, report: Report::Completed(outcome) })?;
+                Ok(json!({ "said": true }))
+            }
+            "fail" => {
+                let error = summary.unwrap_or_else(|| "its agent says that it failed".into());
+                say(
+                    &self.ground,
+                    run,
+                    Input::Said { by, report: Report::Failed { kind: FailureKind::Failed, error, outcome } },
+                )?;
+                Ok(json!({ "said": true }))
+            }
+            "ask" => self.asks(run, by, Ask { text: text.unwrap_or_default(), options, default: None, wait: None }),
+            other => Err(Problem::bad_request(format!("a step cannot `{other}`"))),
+        }
+    }
+
+    /// Asks a person, and waits for the answer as long as the command may wait; asked again in the same words it waits
+    /// for the same answer.
+    fn asks(&self, run: &str, by: Speaker, ask: Ask) -> Result<Value, Problem> {
+        say(&self.ground, run, Input::Ask { by, ask: ask.clone() })?;
+        let answered = self.ground.tasks.wait(ANSWER_WITHIN, || {
+            let seen = self.ground.tasks.load_run(run).ok().flatten()?;
+            let asked = seen.state.step(by.step).asked(by.part, &ask)?;
+            asked.answer.clone()
+        });
+        Ok(match answered {
+            Some(answer) => json!({ "answered": true, "option": answer.option, "message": answer.message }),
+            None => json!({ "answered": false }),
+        })
+    }
+
+    /// Says something to a run, for a person.
+    fn tell_run(&self, who: &Who, id: &str, input: Input) -> Result<SeenRun, Problem> {
+        let seen = self.run(id)?;
+        let asker = who.to_run(&seen.id);
+        say(&self.ground, &seen.id, Input::By { asker, input: Box::new(input) })?;
+        self.run(&seen.id)
+    }
+
+    /// Ends a run.
+    pub fn cancel_run(&self, who: &Who, id: &str, reason: String) -> Result<SeenRun, Problem> {
+        self.tell_run(who, id, Input::Cancel { reason })
+    }
+
+    /// Tries a failed step again.
+    pub fn retry_run(
+        &self,
+        who: &Who,
+        id: &str,
+        step: Option<&str>,
+        guidance: Option<String>,
+    ) -> Result<SeenRun, Problem> {
+        let seen = self.run(id)?;
+        let step = step.map(|name| seen.step(name)).transpose()?;
+        self.tell_run(who, &seen.id, Input::Retry { step, guidance })
+    }
+
+    /// Answers a question: `RUN` if it has one, or `RUN/NUMBER`.
+    pub fn answer(&self, who: &Who, question: &str, wanted: AnswerQuestion) -> Result<SeenRun, Problem> {
+        let (run, number) = match question.split_once('/') {
+            Some((run, number)) => (run, number.parse::<u32>().ok()),
+            None => (question, None),
+        };
+        let seen = self.run(run)?;
+        let open = seen.state.questions().find(|(_, it)| number.is_none_or(|number| it.id == number));
+        let Some((_, open)) = open else {
+            let message = format!("run {} has no such question", seen.id);
+            return Err(Problem::not_found(message).hint("`sluice inbox` shows those that are open"));
+        };
+        let AnswerQuestion { option, message } = wanted;
+        let question = open.id;
+        self.tell_run(who, &seen.id, Input::Answer { question, option, message })
+    }
+
+    /// Reports about a step that is done by hand.
+    pub fn by_hand(&self, who: &Who, id: &str, step: &str, what: ByHand) -> Result<SeenRun, Problem> {
+        let seen = self.run(id)?;
+        let step = seen.step(step)?;
+        self.tell_run(who, &seen.id, Input::ByHand { step, what })
+    }
+
+    /// Closes a run that is done by hand.
+    pub fn close_run(&self, who: &Who, id: &str, summary: String) -> Result<SeenRun, Problem> {
+        self.tell_run(who, id, Input::Close { summary })
+    }
+}
+
+/// Whether a process is in a list. One that failed stays active, for its supervisor.
+fn is_listed(seen: &SeenRun, all: bool) -> bool {
+    match &seen.state.end {
+        None | Some(End::Failed { .. }) => true,
+        Some(End::Completed { .. }) => all,
+        Some(End::Cancelled { .. }) => false,
+    }
+}
+
+/// Says something to a run and waits until it is durable.
+pub(crate) fn say(ground: &Ground, run: &str, input: Input) -> Result<Recorded, Problem> {
+    let Some(reporter) = ground.reporter.get() else { return Err(Problem::unavailable("the engine is starting")) };
+    let said = Said::Run(input);
+    let answer = reporter.ask(|token| Message::Say { token: Some(token), stream: stream(run), said });
+    wait(reporter, &answer, run)
+}
+
+/// What is said about a step by hand.
+pub fn by_hand(verb: &str, summary: Option<String>, result: Option<String>) -> Option<ByHand> {
+    let outcome = Outcome { summary: summary.clone().unwrap_or_default(), result, ..Outcome::default() };
+    match verb {
+        "start" => Some(ByHand::Start),
+        "complete" => Some(ByHand::Complete(outcome)),
+        "fail" => Some(ByHand::Fail(summary.unwrap_or_else(|| "it was said to have failed".into()))),
+        "skip" => Some(ByHand::Skip),
+        _ => None,
+    }
+}

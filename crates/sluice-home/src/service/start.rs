@@ -1,0 +1,243 @@
+//! Starting a run: the recipe, its inputs, its worktree.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use sluice_api::problem::{Problem, Status};
+use sluice_api::run::StartRun;
+use sluice_core::recipe::{Data, Dialect, InputKind, Recipe};
+use sluice_core::run::{Given, Kind, Mode, Origin, Plan};
+use sluice_dialect::catalogue::{Catalogue, Entry, Places, load_path};
+use sluice_dialect::pin::Pinned;
+use sluice_dialect::{Definition, Loaded, Source, Sources};
+use sluice_engine::host::Clock;
+use sluice_engine::loader::pin;
+use sluice_engine::reactor::Message;
+use sluice_engine::run_actor::RunActor;
+use sluice_worker::workspace::{Binding, WorkspaceName};
+
+use serde_json::Value;
+
+use super::wait;
+use crate::clock::new_id;
+use crate::ground::Ground;
+use crate::hands::run::{data, workspace_branch, workspace_pool};
+use crate::runs::{SeenRun, stream};
+
+/// Whose work it is: the engine's own hands on this machine.
+pub(super) const LOCAL: &str = "local";
+
+/// Starts a recipe.
+pub(crate) fn start(ground: &Arc<Ground>, wanted: &StartRun) -> Result<SeenRun, Problem> {
+    let root = checkout(Path::new(&wanted.cwd));
+    let found = find(&wanted.recipe, &root, Path::new(&wanted.cwd), ground.places.home())?;
+    let recipe = &found.plan.recipe;
+    let inputs = inputs(recipe, &wanted.inputs)?;
+    let id = new_id().map_err(Problem::fault)?;
+    let kind = kind(recipe, &found.path);
+    let mode = if wanted.by_hand { Mode::ByHand } else { Mode::Engine };
+    let harness = wanted.harness.clone().unwrap_or_default();
+    if !harness.is_empty() {
+        ground.harnesses.get(&harness).map_err(|error| Problem::bad_request(error.to_string()))?;
+    }
+    let workspace = match mode {
+        Mode::ByHand => String::new(),
+        Mode::Engine => worktree(ground, &root, &id)?,
+    };
+    let given = Given {
+        id: id.clone(),
+        mode,
+        inputs,
+        prompt: wanted.prompt.clone().unwrap_or_default(),
+        workspace,
+        work_order: wanted.work_order.clone().unwrap_or_default(),
+        origin: Origin { kind, root: root.display().to_string(), harness },
+    };
+    begin(ground, &found.plan, found.pinned, given)
+}
+
+/// Records a run that starts now.
+fn begin(ground: &Arc<Ground>, plan: &Arc<Plan>, pinned: Vec<u8>, given: Given) -> Result<SeenRun, Problem> {
+    let id = given.id.clone();
+    let digest = pin(&pinned);
+    let (actor, change) = RunActor::create(plan.clone(), digest.to_string(), LOCAL.into(), given, ground.clock.now());
+    let Some(reporter) = ground.reporter.get() else { return Err(Problem::unavailable("the engine is starting")) };
+    let (actor, blobs) = (Box::new(actor), vec![(digest, pinned)]);
+    let answer =
+        reporter.ask(|token| Message::Create { token: Some(token), stream: stream(&id), actor, change, blobs });
+    wait(reporter, &answer, &id)?;
+    ground.tasks.load_run(&id)?.ok_or_else(|| Problem::fault(format!("run {id} is gone as soon as it began")))
+}
+
+/// A recipe that is about to be started.
+struct Found {
+    plan: Arc<Plan>,
+    pinned: Vec<u8>,
+    path: PathBuf,
+}
+
+/// The recipe of this name or in this file. It must be usable now, prompt files included.
+fn find(wanted: &str, root: &Path, cwd: &Path, home: &Path) -> Result<Found, Problem> {
+    let file = cwd.join(wanted);
+    let mut sources = Sources::new();
+    let (path, bytes, loaded) = match file.is_file() {
+        true => {
+            let bytes = std::fs::read(&file).map_err(|error| unusable(wanted, &error.to_string()))?;
+            (file.clone(), bytes, load_path(&file, &mut sources))
+        }
+        false => {
+            let places = Places { repository: Some(root.to_owned()), home: Some(home.to_owned()) };
+            let catalogue = Catalogue::gather(&places);
+            let Some(entry) = catalogue.find(wanted) else {
+                let known: Vec<&str> = catalogue.entries.iter().map(Entry::name).collect();
+                return Err(Problem::not_found(format!("there is no recipe or file `{wanted}`"))
+                    .hint(format!("known here: {}", known.join(", "))));
+            };
+            let bytes = entry.bytes().map_err(|error| unusable(wanted, &error.to_string()))?;
+            (entry.path.clone(), bytes, entry.load(&mut sources))
+        }
+    };
+    usable(wanted, &loaded)?;
+    let shown = path.display().to_string();
+    let pinned = Pinned::of(&Source { path: &shown, bytes: &bytes }, &loaded).map(|pinned| pinned.to_bytes());
+    match (loaded.definition, pinned) {
+        (Some(Definition::Recipe(recipe)), Some(pinned)) => {
+            Ok(Found { plan: Arc::new(Plan::new(recipe)), pinned, path })
+        }
+        (Some(Definition::Lifecycle(_)), _) => {
+            Err(unusable(wanted, "it is a lifecycle, for tasks; a run needs a recipe"))
+        }
+        (Some(Definition::Recipe(_)) | None, _) => Err(unusable(wanted, "no definition can be made of it")),
+    }
+}
+
+fn unusable(wanted: &str, why: &str) -> Problem {
+    Problem::new(Status::Refused, "unusable_recipe", format!("`{wanted}` cannot be started: {why}"))
+        .hint(format!("`sluice check {wanted}` shows every problem"))
+}
+
+/// Whether a file may be started: no errors, and every prompt file is there.
+fn usable(wanted: &str, loaded: &Loaded) -> Result<(), Problem> {
+    use sluice_core::problem::{Code, Severity};
+    let missing = loaded.problems.iter().find(|problem| problem.code == Code::PromptFileMissing);
+    if loaded.is_usable() && missing.is_none() {
+        return Ok(());
+    }
+    let errors = loaded.problems.iter().filter(|problem| problem.severity() == Severity::Error);
+    let first = errors.chain(missing).next().map_or("it has errors", |problem| &problem.message);
+    Err(unusable(wanted, first))
+}
+
+/// The root of the repository around a folder, or the folder itself.
+fn checkout(cwd: &Path) -> PathBuf {
+    cwd.ancestors().find(|folder| folder.join(".git").exists()).unwrap_or(cwd).to_owned()
+}
+
+/// What a run is called: by its format, and a grimoire by where it lies.
+fn kind(recipe: &Recipe, path: &Path) -> Kind {
+    match recipe.dialect {
+        Dialect::Manifest => Kind::Mission,
+        Dialect::Template => Kind::Process,
+        Dialect::Grimoire => {
+            let in_folder = path.parent().and_then(Path::file_name).is_some_and(|folder| folder == "grimoires");
+            let is_built_in = path.parent() == Some(Path::new(""));
+            if in_folder || is_built_in { Kind::Workflow } else { Kind::Run }
+        }
+    }
+}
+
+/// A worktree for a run that is started in a git repository; elsewhere it works where it was started.
+fn worktree(ground: &Ground, root: &Path, id: &str) -> Result<String, Problem> {
+    if !root.join(".git").exists() {
+        return Ok(String::new());
+    }
+    let failed = |why: String| Problem::new(Status::Refused, "no_workspace", why);
+    let pool = workspace_pool(ground, root).map_err(failed)?;
+    if pool.repository().default_commit().is_err() {
+        return Ok(String::new()); // a repository without a commit has nothing to start from
+    }
+    let name = WorkspaceName::new(id).map_err(|error| failed(error.to_string()))?;
+    let head = pool.repository().commit("HEAD").ok().flatten();
+    let binding = Binding { task: id.to_owned(), branch: workspace_branch(id) };
+    let lent = pool.acquire(&name, &binding, head.as_deref()).map_err(|error| failed(error.to_string()))?;
+    Ok(lent.folder.display().to_string())
+}
+
+/// The inputs of a run, each of the type that the recipe asks for.
+fn inputs(recipe: &Recipe, given: &[(String, serde_json::Value)]) -> Result<Vec<(String, Data)>, Problem> {
+    let Some(declared) = &recipe.inputs else {
+        return Ok(given.iter().map(|(name, value)| (name.clone(), data(value))).collect());
+    };
+    let known: Vec<&str> = declared.iter().map(|input| input.name.as_str()).collect();
+    if let Some((name, _)) = given.iter().find(|(name, _)| !known.contains(&name.as_str())) {
+        let message = format!("`{}` has no input `{name}`", recipe.name);
+        return Err(Problem::bad_request(message).hint(format!("it has: {}", known.join(", "))));
+    }
+    let mut found = Vec::new();
+    for input in declared {
+        let name = input.name.as_str();
+        let value = given.iter().rev().find(|(other, _)| other == name).map(|(_, value)| value);
+        match (value, &input.default) {
+            (Some(value), _) => found.push((name.to_owned(), typed(name, input.kind, value)?)),
+            (None, Some(default)) => found.push((name.to_owned(), default.clone())),
+            (None, None) if input.required => {
+                let message = format!("`{}` needs the input `{name}` ({})", recipe.name, input.kind.word());
+                return Err(Problem::bad_request(message).hint(format!("give it: --input {name}=…")));
+            }
+            (None, None) => {}
+        }
+    }
+    Ok(found)
+}
+
+/// A value of this kind. A text from the command line is read as what is asked for.
+fn typed(name: &str, kind: InputKind, value: &serde_json::Value) -> Result<Data, Problem> {
+    let read = value.as_str().and_then(|text| serde_json::from_str::<Value>(text).ok());
+    let of =
+        |fits: fn(&Value) -> bool| [Some(value), read.as_ref()].into_iter().flatten().find(|it| fits(it)).map(data);
+    let found = match kind {
+        InputKind::Any => Some(data(value)),
+        InputKind::Text => value.as_str().map(|text| Data::Text(text.to_owned())),
+        InputKind::Number => of(Value::is_number),
+        InputKind::Integer => of(|it| it.is_i64() || it.is_u64()),
+        InputKind::Boolean => of(Value::is_boolean),
+        InputKind::Array => of(Value::is_array),
+        InputKind::Object => of(Value::is_object),
+    };
+    found.ok_or_else(|| {
+        let shown: String = value.to_string().chars().take(60).collect();
+        Problem::bad_request(format!("the input `{name}` must be a value of type {}, and {shown} is not", kind.word()))
+    })
+}
+
+/// Starts another recipe at the end of a run.
+pub(crate) fn start_again(ground: &Arc<Ground>, seen: &SeenRun, recipe: &str) -> Result<(), String> {
+    let given = &seen.state.given;
+    let wanted = StartRun {
+        recipe: recipe.to_owned(),
+        cwd: given.origin.root.clone(),
+        prompt: Some(given.prompt.clone()),
+        work_order: Some(given.work_order.clone()),
+        harness: Some(given.origin.harness.clone()).filter(|name| !name.is_empty()),
+        ..StartRun::default()
+    };
+    start(ground, &wanted).map(drop).map_err(|problem| problem.message)
+}
+
+/// Starts the same recipe once more, as it was pinned and with what it was given. Asked for again after a crash, it finds
+/// the one that was started.
+pub(crate) fn repeat(ground: &Arc<Ground>, seen: &SeenRun) -> Result<(), String> {
+    let turn = seen.id.rsplit_once("-r").and_then(|(_, turn)| turn.parse::<u64>().ok()).unwrap_or(0);
+    let first = seen.id.rsplit_once("-r").filter(|_| turn > 0).map_or(seen.id.as_str(), |(first, _)| first);
+    let id = format!("{first}-r{}", turn + 1);
+    if ground.tasks.load_run(&id).map_err(|problem| problem.message)?.is_some() {
+        return Ok(());
+    }
+    let pinned = ground.tasks.pinned(&seen.id).map_err(|problem| problem.message)?;
+    let mut given = seen.state.given.clone();
+    if !given.workspace.is_empty() {
+        given.workspace = worktree(ground, Path::new(&given.origin.root), &id).map_err(|problem| problem.message)?;
+    }
+    given.id = id;
+    begin(ground, &seen.plan, pinned, given).map(drop).map_err(|problem| problem.message)
+}

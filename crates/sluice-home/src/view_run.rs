@@ -1,0 +1,296 @@
+//! Runs as they are shown: as runs, as processes, and the questions that wait for a person.
+
+use serde_json::{Map, Number, Value, json};
+use sluice_core::recipe::{Data, StepId};
+use sluice_core::run::state::ItemStatus;
+use sluice_core::run::{End, Event, Kind, Question, StepState, StepStatus};
+use sluice_engine::codec::run_event;
+use sluice_store::Logged;
+
+use crate::clock::written;
+use crate::runs::SeenRun;
+
+/// A run, for people and programs.
+pub fn run(seen: &SeenRun) -> Value {
+    let state = &seen.state;
+    let error = match &state.end {
+        Some(End::Failed { error }) => Some(error.clone()),
+        Some(End::Cancelled { reason }) => Some(reason.clone()).filter(|reason| !reason.is_empty()),
+        Some(End::Completed { .. }) | None => None,
+    };
+    json!({
+        "id": seen.id,
+        "recipe": seen.plan.recipe.name.as_str(),
+        "kind": state.given.origin.kind.word(),
+        "status": state.status(),
+        "current_step": current_step(seen),
+        "workspace": Some(seen.folder()).filter(|folder| !folder.is_empty()),
+        "prompt": state.given.prompt,
+        "work_order": Some(&state.given.work_order).filter(|order| !order.is_empty()),
+        "variables": variables(seen),
+        "steps": (0u32..).map(StepId).zip(&state.steps).map(|(id, step)| one_step(seen, id, step)).collect::<Vec<_>>(),
+        "question": state.question().map(|(step, it)| question(seen, step, it)),
+        "error": error,
+        "created_at": written(seen.card.created),
+        "updated_at": written(seen.card.updated),
+    })
+}
+
+/// The step that a person looks for: what is under way, else what comes next.
+fn current_step(seen: &SeenRun) -> Option<&str> {
+    let of = |wanted: &[&str]| {
+        let mut steps = seen.plan.recipe.steps.iter().zip(&seen.state.steps);
+        steps.find(|(_, state)| wanted.contains(&state.word())).map(|(step, _)| step.name.as_str())
+    };
+    match seen.state.end {
+        Some(_) => None,
+        None => of(&["running", "held"]).or_else(|| of(&["ready", "retrying"])),
+    }
+}
+
+fn one_step(seen: &SeenRun, id: StepId, state: &StepState) -> Value {
+    let step = seen.plan.recipe.step(id);
+    let needs: Vec<&str> = step.needs.iter().map(|need| seen.plan.recipe.step(*need).name.as_str()).collect();
+    let outcome = state.latest.as_ref();
+    let status = match state.word() {
+        "retrying" => "ready",
+        word => word,
+    };
+    json!({
+        "id": step.name.as_str(),
+        "title": step.title,
+        "type": step.work.kind(),
+        "role": step.role.to_string(),
+        "needs": needs,
+        "status": status,
+        "attempt": state.attempts,
+        "round": state.round,
+        "summary": outcome.map(|it| it.summary.clone()),
+        "result": outcome.and_then(|it| it.result.clone()),
+        "output": outcome.map(|it| plain(&it.output)),
+        "error": error(seen, &state.status),
+        "items": items(seen, id),
+        "started_at": state.began.map(|at| written(at.0)),
+        "finished_at": state.ended.map(|at| written(at.0)),
+    })
+}
+
+/// The items of a fan-out, each with how it went; nothing of another step.
+fn items(seen: &SeenRun, step: StepId) -> Option<Vec<Value>> {
+    let of_step = seen.state.items.range((step, 0)..=(step, u32::MAX));
+    let shown: Vec<Value> = of_step
+        .map(|((_, index), item)| {
+            let (status, summary, error) = match &item.status {
+                ItemStatus::Waiting => ("waiting", None, None),
+                ItemStatus::Running => ("running", None, None),
+                ItemStatus::Completed(outcome) => ("completed", Some(outcome.summary.clone()), None),
+                ItemStatus::Failed(error) => ("failed", None, Some(error.clone())),
+            };
+            json!({ "index": index, "item": plain(&item.value), "status": status, "summary": summary, "error": error })
+        })
+        .collect();
+    Some(shown).filter(|items| !items.is_empty())
+}
+
+fn error(seen: &SeenRun, status: &StepStatus) -> Option<String> {
+    match status {
+        StepStatus::Failed(failure) | StepStatus::Stopping(_, failure) | StepStatus::Retrying { failure, .. } => {
+            Some(failure.words(&seen.plan))
+        }
+        StepStatus::Held { question, .. } => Some(question.reason.clone()),
+        StepStatus::Waiting
+        | StepStatus::Ready
+        | StepStatus::Running(_)
+        | StepStatus::Completed
+        | StepStatus::Skipped(_)
+        | StepStatus::Cancelled => None,
+    }
+}
+
+/// What variables read: the inputs, and what steps have stored.
+fn variables(seen: &SeenRun) -> Value {
+    let inputs: Map<String, Value> =
+        seen.state.given.inputs.iter().map(|(name, value)| (name.clone(), plain(value))).collect();
+    let mut found = Map::from_iter([("input".to_owned(), Value::Object(inputs))]);
+    for (step, state) in seen.plan.recipe.steps.iter().zip(&seen.state.steps) {
+        if let (Some(name), Some(outcome)) = (&step.output, &state.latest) {
+            found.insert(name.to_string(), plain(&outcome.output));
+        }
+    }
+    Value::Object(found)
+}
+
+/// A question that waits for a person.
+pub fn question(seen: &SeenRun, step: StepId, question: &Question) -> Value {
+    json!({
+        "id": format!("{}/{}", seen.id, question.id),
+        "kind": question.kind.word(),
+        "run": seen.id,
+        "recipe": seen.plan.recipe.name.as_str(),
+        "step": seen.plan.recipe.step(step).name.as_str(),
+        "reason": question.reason,
+        "options": question.options(),
+        "default": question.default,
+        "deadline": question.deadline.map(|at| written(at.0)),
+    })
+}
+
+/// A process, in the words of its document.
+pub fn process(seen: &SeenRun) -> Value {
+    let (status, summary) = match &seen.state.end {
+        None | Some(End::Failed { .. }) => ("active", None),
+        Some(End::Completed { summary }) => ("completed", Some(summary.clone())),
+        Some(End::Cancelled { .. }) => ("cancelled", None),
+    };
+    json!({
+        "id": seen.id,
+        "template": seen.plan.recipe.name.as_str(),
+        "wo_id": Some(&seen.state.given.work_order).filter(|order| !order.is_empty()),
+        "status": status,
+        "summary": summary,
+        "error": if let Some(End::Failed { error }) = &seen.state.end { Some(error) } else { None },
+        "created_at": written(seen.card.created),
+        "updated_at": written(seen.card.updated),
+        "steps": process_steps(seen),
+    })
+}
+
+/// The steps of a process, each with one of seven statuses, and why it waits.
+pub fn process_steps(seen: &SeenRun) -> Vec<Value> {
+    let steps = seen.plan.recipe.steps.iter().zip(&seen.state.steps);
+    let status_of = |need: &StepId| seen_status(seen, *need);
+    let shown = steps.enumerate().map(|(index, (step, state))| {
+        let id = StepId(u32::try_from(index).unwrap_or(u32::MAX));
+        let open: Vec<String> = step
+            .needs
+            .iter()
+            .filter(|need| !["completed", "skipped"].contains(&status_of(need)))
+            .map(|need| format!("{} is {}", seen.plan.recipe.step(*need).name, status_of(need)))
+            .collect();
+        let status = seen_status(seen, id);
+        json!({
+            "id": step.name.as_str(),
+            "title": step.title.clone().unwrap_or_else(|| step.name.to_string()),
+            "status": status,
+            "needs": step.needs.iter().map(|need| seen.plan.recipe.step(*need).name.as_str()).collect::<Vec<_>>(),
+            "waits_for": if ["pending", "blocked"].contains(&status) { open } else { Vec::new() },
+            "summary": state.latest.as_ref().map(|it| it.summary.clone()),
+            "result": state.latest.as_ref().and_then(|it| it.result.clone()),
+            "error": error(seen, &state.status),
+            "started_at": state.began.map(|at| written(at.0)),
+            "completed_at": state.ended.map(|at| written(at.0)),
+        })
+    });
+    shown.collect()
+}
+
+/// One of the seven words of a process's steps.
+fn seen_status(seen: &SeenRun, id: StepId) -> &'static str {
+    let broken = |need: &StepId| ["failed", "blocked"].contains(&seen_status(seen, *need));
+    match seen.state.step(id).word() {
+        "waiting" if seen.plan.recipe.step(id).needs.iter().any(broken) => "blocked",
+        "waiting" => "pending",
+        "ready" | "retrying" => "ready",
+        "running" | "held" => "in_progress",
+        "completed" => "completed",
+        "skipped" => "skipped",
+        // A step that failed only because one before it did is blocked by that.
+        "failed" => match &seen.state.step(id).status {
+            StepStatus::Failed(sluice_core::run::Failure::Upstream(_)) => "blocked",
+            _ => "failed",
+        },
+        _ => "pending",
+    }
+}
+
+/// Whether a run is shown as a process.
+pub fn is_process(seen: &SeenRun) -> bool {
+    seen.state.given.origin.kind == Kind::Process
+}
+
+/// A value as JSON has it.
+pub fn plain(data: &Data) -> Value {
+    match data {
+        Data::Null => Value::Null,
+        Data::Bool(it) => Value::Bool(*it),
+        Data::Number(text) => text.parse::<Number>().map_or_else(|_| Value::String(text.clone()), Value::Number),
+        Data::Text(text) => Value::String(text.clone()),
+        Data::List(items) => Value::Array(items.iter().map(plain).collect()),
+        Data::Table(fields) => Value::Object(fields.iter().map(|(key, value)| (key.clone(), plain(value))).collect()),
+    }
+}
+
+/// The name and the facts of an event of a run, in the words of what it was started as.
+pub fn event(logged: &Logged, seen: &SeenRun) -> Option<(String, Value)> {
+    let event = run_event::read(logged.event.version, &logged.event.data).ok()?;
+    let kind = seen.state.given.origin.kind;
+    let mut facts = Map::from_iter([(format!("{}_id", kind.word()), json!(seen.id))]);
+    facts.insert("recipe".into(), json!(seen.plan.recipe.name.as_str()));
+    if kind == Kind::Process {
+        facts.insert("template".into(), json!(seen.plan.recipe.name.as_str()));
+        facts.insert("wo_id".into(), json!(Some(&seen.state.given.work_order).filter(|order| !order.is_empty())));
+    }
+    if let Some(step) = event.step().filter(|step| (step.0 as usize) < seen.plan.recipe.steps.len()) {
+        let defined = seen.plan.recipe.step(step);
+        facts.insert("step_id".into(), json!(defined.name.as_str()));
+        facts.insert("step_name".into(), json!(defined.name.as_str()));
+        facts.insert("step_type".into(), json!(defined.work.kind()));
+    }
+    facts.extend(told(&event, seen));
+    Some((named(&logged.event.kind, kind), Value::Object(facts)))
+}
+
+/// What else an event says.
+fn told(event: &Event, seen: &SeenRun) -> Vec<(String, Value)> {
+    let facts = match event {
+        Event::StepStarted { attempt, items, .. } => {
+            json!({ "attempt": attempt, "items": items.as_ref().map(Vec::len) })
+        }
+        Event::StepCompleted { outcome, .. } => json!({
+            "status": "completed", "output_summary": outcome.summary, "summary": outcome.summary, "result": outcome.result,
+        }),
+        Event::StepFailed { failure, .. } => json!({ "status": "failed", "error": failure.words(&seen.plan) }),
+        Event::StepRetried { failure, .. } | Event::StepStopping { failure, .. } => {
+            json!({ "error": failure.words(&seen.plan) })
+        }
+        Event::StepSkipped { .. } => json!({ "status": "skipped" }),
+        Event::StepHeld { question, .. } | Event::Asked { question, .. } => json!({
+            "question": format!("{}/{}", seen.id, question.id), "reason": question.reason, "options": question.options(),
+        }),
+        Event::Answered { option, message, .. } => json!({ "option": option, "message": message }),
+        Event::PartEnded { part, result, .. } => json!({
+            "part": part.to_string(), "error": result.as_ref().err(),
+            "output_summary": result.as_ref().ok().map(|outcome| outcome.summary.clone()),
+        }),
+        Event::PartStarted { part, .. } | Event::PartLost { part, .. } | Event::Said { part, .. } => {
+            json!({ "part": part.to_string() })
+        }
+        Event::LoopedBack { from, to } => {
+            let name = |step: &StepId| seen.plan.recipe.step(*step).name.to_string();
+            json!({ "from": name(from), "to": name(to) })
+        }
+        Event::Ended { end: End::Completed { summary }, .. } => json!({ "status": "completed", "summary": summary }),
+        Event::Ended { end: End::Failed { error }, .. } => json!({ "status": "failed", "error": error }),
+        Event::Ended { end: End::Cancelled { reason }, .. } => json!({ "status": "cancelled", "reason": reason }),
+        Event::Started { .. } | Event::StepReady(_) | Event::Withdrawn { .. } | Event::Reopened { .. } => json!({}),
+    };
+    match facts {
+        Value::Object(facts) => facts.into_iter().collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// The name of a stored event where the run was started.
+fn named(stored: &str, kind: Kind) -> String {
+    match (kind, stored) {
+        (Kind::Run | Kind::Mission, stored) => stored.to_owned(),
+        (Kind::Workflow, stored) => match stored.strip_prefix("run.") {
+            Some(rest) => format!("workflow.{rest}"),
+            None => format!("workflow.{stored}"),
+        },
+        (Kind::Process, "run.started") => "process.created".into(),
+        (Kind::Process, "step.started") => "process.step_started".into(),
+        (Kind::Process, "step.completed" | "step.failed" | "step.skipped") => "process.step_completed".into(),
+        (Kind::Process, stored) => format!("process.{}", stored.strip_prefix("run.").unwrap_or(stored)),
+    }
+}

@@ -1,0 +1,133 @@
+//! `sluice process`: templates whose steps are done by whoever follows them.
+
+use serde_json::{Value, json};
+use sluice_api::client::escape;
+use sluice_api::run::StartRun;
+use sluice_core::problem::Severity;
+use sluice_dialect::{Definition, Sources};
+
+use super::run::word;
+use crate::args::Process;
+use crate::engine::connect;
+use crate::output::{Exit, Failure, Output, print, print_json, say};
+use crate::table;
+
+const PROCESSES: &str = "/v1/processes";
+
+pub(crate) fn run(arguments: Process, output: Output) -> Result<Exit, Failure> {
+    let of = |id: &str, rest: &str| format!("{PROCESSES}/{}{rest}", escape(id));
+    match arguments {
+        Process::Compile { template } => compile(&template, output),
+        Process::Start { template, work_order } => {
+            let cwd = std::env::current_dir().map(|here| here.display().to_string()).unwrap_or_default();
+            let wanted = StartRun { recipe: template, cwd, work_order, by_hand: true, ..StartRun::default() };
+            let answer: Value = connect()?.post(PROCESSES, &wanted)?;
+            if output == Output::People {
+                print(&format!("{}\n", word(&answer["process"], "id")));
+                return Ok(Exit::Done);
+            }
+            shown(&answer, output)
+        }
+        Process::List { all } => list(all, output),
+        Process::Show { id } => shown(&connect()?.get(&of(&id, ""))?, output),
+        Process::Steps { id } => steps(&connect()?.get(&of(&id, ""))?, output),
+        Process::Complete { id, summary } => {
+            shown(&connect()?.post(&of(&id, "/complete"), &json!({ "summary": summary }))?, output)
+        }
+        Process::Cancel { id, reason } => {
+            shown(&connect()?.delete_with(&of(&id, ""), &json!({ "reason": reason }))?, output)
+        }
+        Process::Step { id, step, verb, summary, result } => {
+            let path = of(&id, &format!("/steps/{}/{verb}", escape(&step)));
+            let answer = connect()?.post(&path, &json!({ "summary": summary, "result": result }))?;
+            if output == Output::Json { shown(&answer, output) } else { steps(&answer, output) }
+        }
+    }
+}
+
+/// Checks a template, and shows what a process of it would begin with. Nothing is kept.
+fn compile(template: &str, output: Output) -> Result<Exit, Failure> {
+    let mut sources = Sources::new();
+    let loaded = super::graph::load(template, &mut sources)?;
+    let recipe = match loaded.definition.as_ref().filter(|_| loaded.is_usable()) {
+        Some(Definition::Recipe(recipe)) => recipe,
+        Some(Definition::Lifecycle(_)) => {
+            let message = format!("`{template}` is a lifecycle, and a process needs a template");
+            return Err(Failure::new(Exit::Refused, "unusable_recipe", message));
+        }
+        None => {
+            let first = loaded.problems.iter().find(|problem| problem.severity() == Severity::Error);
+            let why = first.map_or("it has errors", |problem| &problem.message);
+            return Err(Failure::new(
+                Exit::Refused,
+                "invalid_definition",
+                format!("`{template}` cannot be compiled: {why}"),
+            )
+            .hint(format!("`sluice check {template}` shows every problem")));
+        }
+    };
+    let steps: Vec<Value> = recipe
+        .steps
+        .iter()
+        .map(|step| {
+            let needs: Vec<&str> = step.needs.iter().map(|need| recipe.step(*need).name.as_str()).collect();
+            json!({
+                "id": step.name.as_str(),
+                "title": step.title.clone().unwrap_or_else(|| step.name.to_string()),
+                "status": if needs.is_empty() { "ready" } else { "pending" },
+                "needs": needs,
+            })
+        })
+        .collect();
+    let document = json!({ "process": { "template": recipe.name.as_str(), "status": "ready", "steps": steps } });
+    shown(&document, output)
+}
+
+fn list(all: bool, output: Output) -> Result<Exit, Failure> {
+    let answer: Value = connect()?.get(&format!("{PROCESSES}?all={all}"))?;
+    let none = Vec::new();
+    let found = answer["processes"].as_array().unwrap_or(&none);
+    match output {
+        Output::Json => print_json(&answer),
+        Output::People if found.is_empty() => say("no processes; `sluice process start TEMPLATE` starts one"),
+        Output::People => {
+            let words =
+                |it: &Value| ["id", "template", "wo_id", "status", "created_at"].map(|key| word(it, key)).to_vec();
+            table::print(&["id", "template", "work order", "status", "started"], found.iter().map(words));
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn shown(answer: &Value, output: Output) -> Result<Exit, Failure> {
+    if output == Output::Json {
+        print_json(answer);
+        return Ok(Exit::Done);
+    }
+    let process = &answer["process"];
+    for key in ["id", "template", "wo_id", "status", "summary", "error"] {
+        if !process[key].is_null() {
+            print(&format!("{:<12} {}\n", key.replace('_', " "), table::line(&word(process, key), 2000)));
+        }
+    }
+    print("\n");
+    steps(answer, output)
+}
+
+fn steps(answer: &Value, output: Output) -> Result<Exit, Failure> {
+    let steps = &answer["process"]["steps"];
+    match output {
+        Output::Json => print_json(&json!({ "steps": steps })),
+        Output::People => {
+            let rows = steps.as_array().into_iter().flatten().map(|step| {
+                let waits: Vec<&str> =
+                    step["waits_for"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+                let about =
+                    if waits.is_empty() { word(step, "summary") } else { format!("waits: {}", waits.join(", ")) };
+                vec![word(step, "id"), word(step, "status"), word(step, "title"), about]
+            });
+            table::print(&["step", "status", "title", "about"], rows);
+        }
+    }
+    Ok(Exit::Done)
+}

@@ -1,0 +1,279 @@
+//! `sluice start`, `run`, `inbox`, `answer`, `step`: said to the engine, and followed to the end.
+
+use serde_json::{Value, json};
+use sluice_api::Client;
+use sluice_api::client::escape;
+use sluice_api::project::ProjectList;
+use sluice_api::run::{StartRun, StepSays};
+
+use super::follow::Follow;
+use crate::args::{Answer, Run, Start, Step, StepSaid};
+use crate::engine::connect;
+use crate::output::{Exit, Failure, Output, print, print_json, say};
+use crate::table;
+
+const RUNS: &str = "/v1/recipe/runs";
+
+pub(crate) fn start(arguments: Start, output: Output) -> Result<Exit, Failure> {
+    let Start { recipe, inputs, prompt, project, work_order, harness, detach } = arguments;
+    let client = connect()?;
+    let here = std::env::current_dir().map(|here| here.display().to_string()).unwrap_or_default();
+    let cwd = match project {
+        Some(name) => path_of(&client, &name)?,
+        None => here,
+    };
+    let environment = || std::env::var("SLUICE_HARNESS").ok().filter(|name| !name.is_empty());
+    let inputs = inputs.iter().map(|text| input(text)).collect::<Result<Vec<_>, _>>()?;
+    let harness = harness.or_else(environment);
+    let wanted = StartRun { recipe, cwd, inputs, prompt, work_order, harness, by_hand: false };
+    let answer: Value = client.post(RUNS, &wanted)?;
+    let id = answer["run"]["id"].as_str().unwrap_or_default().to_owned();
+    if detach {
+        match output {
+            Output::Json => print_json(&answer),
+            Output::People => print(&format!("{id}\n")),
+        }
+        return Ok(Exit::Done);
+    }
+    follow(&client, &id, output)
+}
+
+fn path_of(client: &Client, name: &str) -> Result<String, Failure> {
+    let list: ProjectList = client.get("/v1/projects")?;
+    let found = list.projects.into_iter().find(|project| project.name == name);
+    found.map(|project| project.path).ok_or_else(|| {
+        Failure::new(Exit::NotFound, "not_found", format!("there is no project `{name}`"))
+            .hint("`sluice project list` shows all of them")
+    })
+}
+
+fn input(text: &str) -> Result<(String, Value), Failure> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), Value::String(value.to_owned()))),
+        _ => Err(Failure::new(Exit::Usage, "usage", format!("`{text}` is no input")).hint("write --input NAME=VALUE")),
+    }
+}
+
+/// Follows a run until it has ended or waits for a person.
+fn follow(client: &Client, id: &str, output: Output) -> Result<Exit, Failure> {
+    let mut progress = Follow::new(output);
+    let path = format!("{RUNS}/{}", escape(id));
+    let mut run: Value = client.get(&path)?;
+    let mut looked = Ok(());
+    progress.show(&run["run"]);
+    if !is_still(&run["run"]) {
+        client.lines(&format!("/v1/events?follow=true&correlation={}", escape(id)), |_| {
+            match client.get::<Value>(&path) {
+                Ok(now) => run = now,
+                Err(problem) => looked = Err(problem),
+            }
+            progress.show(&run["run"]);
+            looked.is_ok() && !is_still(&run["run"])
+        })?;
+    }
+    looked?;
+    progress.end(&run["run"]);
+    if output == Output::Json {
+        print_json(&run);
+    }
+    Ok(match run["run"]["status"].as_str() {
+        Some("completed") => Exit::Done,
+        Some("held") => Exit::Held,
+        _ => Exit::Refused,
+    })
+}
+
+/// Whether nothing happens any more unless a person does something.
+fn is_still(run: &Value) -> bool {
+    matches!(run["status"].as_str(), Some("completed" | "failed" | "cancelled" | "held"))
+}
+
+pub(crate) fn run(arguments: Run, output: Output) -> Result<Exit, Failure> {
+    let of = |id: &str, rest: &str| format!("{RUNS}/{}{rest}", escape(id));
+    match arguments {
+        Run::List { status, all } => list(status, all, output),
+        Run::Show { id } => shown(&connect()?.get(&of(&id, ""))?, output),
+        Run::Steps { id } => steps(&connect()?.get(&of(&id, ""))?, output),
+        Run::Log { id, step } => {
+            let only = step.map(|step| format!("?step={}", escape(&step))).unwrap_or_default();
+            text(&connect()?.get(&of(&id, &format!("/log{only}")))?, "log", output)
+        }
+        Run::Follow { id } => {
+            let client = connect()?;
+            let run: Value = client.get(&of(&id, ""))?;
+            follow(&client, run["run"]["id"].as_str().unwrap_or(&id), output)
+        }
+        Run::Cancel { id, reason } => {
+            let answer: Value = connect()?.delete_with(&of(&id, ""), &json!({ "reason": reason }))?;
+            shown(&answer, output)
+        }
+        Run::Retry { id, step, message } => {
+            shown(&connect()?.post(&of(&id, "/retry"), &json!({ "step": step, "message": message }))?, output)
+        }
+        Run::Context { id, step } => {
+            text(&connect()?.get(&of(&id, &format!("/context/{}", escape(&step))))?, "context", output)
+        }
+    }
+}
+
+fn text(answer: &Value, key: &str, output: Output) -> Result<Exit, Failure> {
+    match output {
+        Output::Json => print_json(answer),
+        Output::People => print(answer[key].as_str().unwrap_or_default()),
+    }
+    Ok(Exit::Done)
+}
+
+fn list(status: Option<String>, all: bool, output: Output) -> Result<Exit, Failure> {
+    let status = status.map(|status| format!("status={}", escape(&status)));
+    let all = all.then(|| "all=true".to_owned());
+    let query: Vec<String> = [status, all].into_iter().flatten().collect();
+    let answer: Value = connect()?.get(&format!("{RUNS}?{}", query.join("&")))?;
+    let none = Vec::new();
+    let runs = answer["runs"].as_array().unwrap_or(&none);
+    match output {
+        Output::Json => print_json(&answer),
+        Output::People if runs.is_empty() => say("no runs; `sluice start RECIPE` starts one"),
+        Output::People => {
+            let words = |run: &Value| {
+                ["id", "kind", "recipe", "status", "current_step", "created_at"].map(|key| word(run, key)).to_vec()
+            };
+            table::print(&["id", "kind", "recipe", "status", "step", "started"], runs.iter().map(words));
+        }
+    }
+    Ok(Exit::Done)
+}
+
+/// A field as a word of a table.
+pub(super) fn word(value: &Value, key: &str) -> String {
+    match &value[key] {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+fn shown(answer: &Value, output: Output) -> Result<Exit, Failure> {
+    if output == Output::Json {
+        print_json(answer);
+        return Ok(Exit::Done);
+    }
+    let run = &answer["run"];
+    for key in ["id", "kind", "recipe", "status", "current_step", "workspace", "work_order", "error"] {
+        if !run[key].is_null() {
+            print(&format!("{:<14} {}\n", key.replace('_', " "), table::line(&word(run, key), 2000)));
+        }
+    }
+    if !run["question"].is_null() {
+        ask(&run["question"]);
+    }
+    print("\n");
+    steps(answer, output)
+}
+
+fn steps(answer: &Value, output: Output) -> Result<Exit, Failure> {
+    let steps = &answer["run"]["steps"];
+    match output {
+        Output::Json => print_json(&json!({ "steps": steps })),
+        Output::People => {
+            let rows = steps.as_array().into_iter().flatten().map(|step| {
+                let about = match step["error"].as_str() {
+                    Some(error) => error.to_owned(),
+                    None => word(step, "summary"),
+                };
+                vec![
+                    word(step, "id"),
+                    word(step, "type"),
+                    word(step, "status"),
+                    word(step, "attempt"),
+                    word(step, "result"),
+                    about,
+                ]
+            });
+            table::print(&["step", "type", "status", "attempt", "result", "about"], rows);
+        }
+    }
+    Ok(Exit::Done)
+}
+
+/// A question, and how to answer it.
+pub(super) fn ask(question: &Value) {
+    let options: Vec<&str> = question["options"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let id = word(question, "id");
+    print(&format!("question       {id}: {}\n", table::line(&word(question, "reason"), 2000)));
+    let how = if options.is_empty() { "TEXT".to_owned() } else { options.join("|") };
+    print(&format!("answer it      sluice answer {id} {how}\n"));
+}
+
+pub(crate) fn inbox(output: Output) -> Result<Exit, Failure> {
+    let answer: Value = connect()?.get("/v1/inbox")?;
+    let none = Vec::new();
+    let questions = answer["questions"].as_array().unwrap_or(&none);
+    match output {
+        Output::Json => print_json(&answer),
+        Output::People if questions.is_empty() => say("nothing waits for you"),
+        Output::People => {
+            for question in questions {
+                print(&format!(
+                    "{} · step {} of {}\n",
+                    word(question, "kind"),
+                    word(question, "step"),
+                    word(question, "recipe")
+                ));
+                ask(question);
+                print("\n");
+            }
+        }
+    }
+    Ok(Exit::Done)
+}
+
+pub(crate) fn answer(arguments: Answer, output: Output) -> Result<Exit, Failure> {
+    let Answer { id, option, message } = arguments;
+    let answer = connect()?.post("/v1/inbox", &json!({ "id": id, "option": option, "message": message }))?;
+    shown(&answer, output)
+}
+
+pub(crate) fn step(arguments: Step, output: Output) -> Result<Exit, Failure> {
+    let said = match arguments {
+        Step::Complete(said) => speech("complete", said)?,
+        Step::Fail(said) => speech("fail", said)?,
+        Step::Ask { text, options } => return asked(&text, &options, output),
+    };
+    let answer: Value = connect()?.post("/v1/step", &said)?;
+    if output == Output::Json {
+        print_json(&answer);
+    }
+    Ok(Exit::Done)
+}
+
+fn speech(verb: &str, said: StepSaid) -> Result<StepSays, Failure> {
+    let output = said.output.as_deref().map(serde_json::from_str).transpose().map_err(|error| {
+        Failure::new(Exit::Usage, "usage", format!("the output is no JSON: {error}"))
+            .hint("quote it: --output '{\"a\": 1}'")
+    })?;
+    Ok(StepSays { verb: verb.into(), summary: said.summary, result: said.result, output, ..StepSays::default() })
+}
+
+/// Asks until there is an answer; the engine keeps the question while nobody waits.
+fn asked(text: &str, options: &[String], output: Output) -> Result<Exit, Failure> {
+    let client = connect()?;
+    let said =
+        StepSays { verb: "ask".into(), text: Some(text.to_owned()), options: options.to_vec(), ..StepSays::default() };
+    loop {
+        let answer: Value = client.post("/v1/step", &said)?;
+        if answer["answered"] == json!(true) {
+            match output {
+                Output::Json => print_json(&answer),
+                Output::People => {
+                    let words = [word(&answer, "option"), word(&answer, "message")];
+                    print(&format!(
+                        "{}\n",
+                        words.iter().filter(|it| !it.is_empty()).cloned().collect::<Vec<_>>().join("\n")
+                    ));
+                }
+            }
+            return Ok(Exit::Done);
+        }
+    }
+}
