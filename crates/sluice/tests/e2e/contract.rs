@@ -34,9 +34,8 @@ fn keys(value: &Value) -> Vec<&str> {
 #[test]
 fn a_task_has_these_keys_wherever_it_is_shown() {
     let home = Home::new();
-    let mut wanted = KEYS;
-    wanted.sort_unstable();
-    let created = home.json(&["task", "create", "brew", "Brew it", "--harness", "demo", "--no-spawn"]);
+    let created =
+        home.json(&["task", "create", "brew", "Brew it", "--harness", "demo", "--no-spawn", "--context", "demo: hang"]);
     let id = created["task"]["id"].as_str().unwrap();
     let spawned = home.json(&["task", "spawn", id]);
     let updated = home.json(&["task", "update", id, "--status", "stuck"]);
@@ -44,7 +43,9 @@ fn a_task_has_these_keys_wherever_it_is_shown() {
     let shown = home.json(&["task", "show", id]);
     assert_eq!(keys(&shown), ["task"]);
     for task in [&created["task"], &spawned["task"], &updated["task"], &listed["tasks"][0], &shown["task"]] {
-        assert_eq!(keys(task), wanted);
+        // Others may be added; none of these goes away.
+        let missing: Vec<&str> = KEYS.into_iter().filter(|key| task.get(key).is_none()).collect();
+        assert!(missing.is_empty(), "{missing:?} in {task:#}");
     }
     let transition = &updated["transition"];
     assert_eq!(keys(transition), ["effects", "from", "to"]);
@@ -202,8 +203,9 @@ fn history_and_events_tell_the_same_story() {
     for wanted in ["task.created", "status.changed", "agent.spawned", "task.cancelled"] {
         assert!(types(&history).iter().any(|kind| kind == wanted), "{wanted} in {:?}", types(&history));
     }
+    // People are told the story, programs everything.
     let text = home.sluice(&["task", "history", &id]).done().stdout;
-    assert_eq!(text.lines().count(), history.len());
+    assert!(text.lines().count() <= history.len() && text.contains("cancelled"), "{text}");
 }
 
 #[test]
