@@ -77,11 +77,18 @@ impl Reporter {
     pub fn hindrance(&self) -> Option<String> {
         self.hindrance.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
+
+    /// Removes streams that are over, with everything of theirs. One that is not over stays, and so does one that cannot
+    /// be removed now: whoever depends on it asks again.
+    pub fn forget(&self, streams: Vec<StreamId>) {
+        let _ = self.messages.send(Event::Forget(streams));
+    }
 }
 
 enum Event {
     Message(Message),
     Ask(Message, Token, Sender<Answer>),
+    Forget(Vec<StreamId>),
     Failed(StoreError),
     Stop,
 }
@@ -236,6 +243,10 @@ impl Loop {
                     Event::Ask(message, token, reply) => {
                         self.replies.insert(token, reply);
                         self.reactor.receive(message, self.clock.now());
+                    }
+                    Event::Forget(streams) => {
+                        let _ = locked(&self.writer).forget(&streams);
+                        self.observer.changed(streams);
                     }
                     Event::Stop => stopping = true,
                     Event::Failed(error) => return Err(error),

@@ -45,9 +45,10 @@ pub(crate) struct Hands {
 impl Executor for Hands {
     fn perform(&mut self, assignment: Assignment, report: &Reporter) {
         let (ground, report) = (self.ground.clone(), report.clone());
+        let threads = self.threads.clone();
         self.threads.run(move || {
             if id_of(&assignment.stream).is_none() {
-                return run::carry_out(&ground, assignment, &report);
+                return run::carry_out(&ground, assignment, &report, &threads);
             }
             let Assignment { stream, effect, dispatch, .. } = assignment;
             let outcome =

@@ -91,6 +91,16 @@ impl Places {
         self.home.join("sessions")
     }
 
+    /// What the steps of runs produced.
+    pub fn evidence(&self) -> PathBuf {
+        self.home.join("evidence")
+    }
+
+    /// How far the log has been followed.
+    pub fn followed(&self) -> PathBuf {
+        self.home.join("followed")
+    }
+
     /// Programs that every session finds: `sluice`, and the names it also answers to.
     pub fn programs(&self) -> PathBuf {
         self.home.join("bin")

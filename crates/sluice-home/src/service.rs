@@ -13,7 +13,7 @@ mod workspaces;
 
 pub(crate) use create::create_task;
 pub use runs::by_hand;
-pub(crate) use start::{repeat, start_again};
+pub(crate) use start::{Started, repeat, start_again, start_as};
 
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -159,6 +159,7 @@ impl Service {
         let looking = Arc::downgrade(&ground);
         let thread = std::thread::Builder::new().name("exits".into());
         thread.spawn(move || crate::exits::keep_looking(looking)).map_err(|error| Problem::fault(error.to_string()))?;
+        crate::follower::start(&ground)?;
         Ok(Service { ground, host: Mutex::new(Some(host)), store })
     }
 
@@ -191,11 +192,11 @@ impl Service {
 
     /// Whether nothing is going on that the engine must be there for.
     pub fn is_idle(&self) -> bool {
-        self.ground
-            .tasks
-            .open()
+        let tasks = self.ground.tasks.open();
+        tasks
             .iter()
             .all(|seen| seen.state.turns.is_empty() && !seen.state.main.is_living() && !seen.state.beside.is_living())
+            && !self.ground.tasks.runs_want_something()
     }
 
     /// What cannot be understood in the store, and why.
@@ -237,7 +238,7 @@ pub(crate) fn ask(ground: &Ground, task: &str, input: Input) -> Result<Recorded,
 }
 
 /// Waits for the engine's answer, but not long where it is known why there is none.
-fn wait(reporter: &Reporter, answer: &Receiver<Answer>, task: &str) -> Result<Recorded, Problem> {
+pub(crate) fn wait(reporter: &Reporter, answer: &Receiver<Answer>, task: &str) -> Result<Recorded, Problem> {
     let began = Instant::now();
     while began.elapsed() < ANSWER_WITHIN {
         match answer.recv_timeout(PATIENCE) {

@@ -17,5 +17,8 @@ mod e2e {
     pub(crate) mod hostile;
     pub(crate) mod many;
     pub(crate) mod persistent_flow;
+    pub(crate) mod processes;
+    pub(crate) mod triggers;
+    pub(crate) mod verification;
     pub(crate) mod work_at_risk;
 }

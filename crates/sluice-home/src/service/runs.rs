@@ -29,9 +29,14 @@ impl Service {
         super::start::start(&self.ground, wanted)
     }
 
-    /// The run that is meant.
+    /// The run that is meant. Whoever sees its end also finds the files about it.
     pub fn run(&self, id: &str) -> Result<SeenRun, Problem> {
-        self.ground.tasks.find_run(id)
+        let seen = self.ground.tasks.find_run(id)?;
+        if view_run::is_process(&seen) {
+            self.ground.mirrors.write(&self.ground, &seen.id);
+        }
+        crate::evidence::conclude(&self.ground, &seen);
+        Ok(seen)
     }
 
     /// Runs, newest first; without `all` only those that have not ended.
@@ -45,7 +50,11 @@ impl Service {
         let ids = self.ground.tasks.list(&query)?.into_iter().filter_map(|it| id_of(&it.stream).map(str::to_owned));
         // One that cannot be read does not hide the others.
         let runs = ids.filter_map(|id| self.ground.tasks.load_run(&id).ok().flatten());
-        Ok(runs.filter(|seen| status.is_none_or(|status| seen.state.status() == status)).collect())
+        let fits = |seen: &SeenRun| {
+            let discarded = view_run::is_process(seen) && !is_listed(seen, true);
+            !discarded && status.is_none_or(|status| seen.state.status() == status)
+        };
+        Ok(runs.filter(fits).collect())
     }
 
     /// The processes that are active, oldest first; with `all` also those that were completed. What was cancelled is gone
@@ -179,9 +188,13 @@ impl Service {
         self.run(&seen.id)
     }
 
-    /// Ends a run.
+    /// Ends a run; of a patrol that rests, what would come next.
     pub fn cancel_run(&self, who: &Who, id: &str, reason: String) -> Result<SeenRun, Problem> {
-        self.tell_run(who, id, Input::Cancel { reason })
+        let seen = self.run(id)?;
+        if *who == Who::Person && crate::patrols::end(&self.ground, &seen)?.is_some() {
+            return Ok(seen);
+        }
+        self.tell_run(who, &seen.id, Input::Cancel { reason })
     }
 
     /// Tries a failed step again.
