@@ -337,5 +337,7 @@ pub fn pool_name(path: &str) -> Option<WorkspaceName> {
 
 /// What people see as the name of a task's tmux session.
 pub fn tmux_name(seen: &Seen) -> String {
-    format!("{}/{}", seen.state.about.project, seen.state.about.branch)
+    let name = format!("{}/{}", seen.state.about.project, seen.state.about.branch);
+    // tmux would write these in another way, and then the record would name a session that is not there.
+    name.replace(|c: char| matches!(c, '.' | ':' | '\\' | '$') || c.is_control(), "_")
 }

@@ -121,7 +121,7 @@ pub(crate) fn end(ground: &Ground, seen: &SeenRun) -> Result<Option<()>, Problem
     let Some(reporter) = ground.reporter.get() else { return Err(Problem::unavailable("the engine is starting")) };
     let said = Said::Outcome { effect, outcome: Outcome::Failed("the patrol was ended".into()) };
     let answer = reporter.ask(|token| Message::Say { token: Some(token), stream: stream(&seen.id), said });
-    crate::service::wait_for(&answer, &seen.id).map(|_| Some(()))
+    crate::service::wait(reporter, &answer, &seen.id).map(|_| Some(()))
 }
 
 /// The runs of a patrol, in order.

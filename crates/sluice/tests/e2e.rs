@@ -7,10 +7,18 @@ mod e2e {
     pub(crate) mod home;
     pub(crate) mod process;
 
+    pub(crate) mod agents;
+    pub(crate) mod artifact;
+    pub(crate) mod contract;
+    pub(crate) mod deaths;
     pub(crate) mod default_flow;
     pub(crate) mod engine_kills;
+    pub(crate) mod homes;
+    pub(crate) mod hostile;
+    pub(crate) mod many;
     pub(crate) mod persistent_flow;
     pub(crate) mod processes;
     pub(crate) mod triggers;
     pub(crate) mod verification;
+    pub(crate) mod work_at_risk;
 }

@@ -11,7 +11,7 @@ use sluice_engine::run_actor::RunActor;
 use sluice_store::Query;
 use sluice_worker::session::Stream;
 
-use super::{ANSWER_WITHIN, Service, Who, wait_for};
+use super::{ANSWER_WITHIN, Service, Who, wait};
 use crate::ground::Ground;
 use crate::hands::run::data;
 use crate::runs::{SeenRun, id_of, stream};
@@ -254,7 +254,7 @@ pub(crate) fn say(ground: &Ground, run: &str, input: Input) -> Result<Recorded, 
     let Some(reporter) = ground.reporter.get() else { return Err(Problem::unavailable("the engine is starting")) };
     let said = Said::Run(input);
     let answer = reporter.ask(|token| Message::Say { token: Some(token), stream: stream(run), said });
-    wait_for(&answer, run)
+    wait(reporter, &answer, run)
 }
 
 /// What is said about a step by hand.

@@ -18,7 +18,7 @@ use sluice_worker::workspace::{Binding, WorkspaceName};
 
 use serde_json::Value;
 
-use super::wait_for;
+use super::wait;
 use crate::clock::{id_from, new_id};
 use crate::ground::Ground;
 use crate::hands::run::{data, workspace_branch, workspace_pool};
@@ -82,7 +82,7 @@ fn begin(ground: &Arc<Ground>, plan: &Arc<Plan>, pinned: Vec<u8>, given: Given) 
     let (actor, blobs) = (Box::new(actor), vec![(digest, pinned)]);
     let answer =
         reporter.ask(|token| Message::Create { token: Some(token), stream: stream(&id), actor, change, blobs });
-    wait_for(&answer, &id)?;
+    wait(reporter, &answer, &id)?;
     ground.mirrors.write(ground, &id);
     ground.tasks.load_run(&id)?.ok_or_else(|| Problem::fault(format!("run {id} is gone as soon as it began")))
 }

@@ -80,6 +80,7 @@ fn agent(
     let private = ground.places.sessions().join("attempts").join(name);
     let mut environment = start::inherited(ground);
     environment.extend(start::about_run(ground, seen, wanted));
+    environment.insert("SLUICE_TOKEN".into(), start::token(&private)?);
     let lookup = |name: &str| environment.get(name).map(OsString::from);
     let permissions = match allowed {
         Allowed::Full => Permissions::Full,
