@@ -440,3 +440,15 @@ fn steps_done_by_hand_one_at_a_time_and_the_end_said_by_a_person() {
 fn a_patrol_starts_again_when_it_has_ended() {
     insta::assert_snapshot!(play(PATROL, "complete look\ncomplete act\ncomplete rest"));
 }
+
+/// One that failed is kept for whoever looks after it: it does not repeat, and can be tried again or given up.
+#[test]
+fn a_patrol_that_failed_does_not_repeat_and_can_be_given_up() {
+    let failed = play(PATROL, "fail look\ncancel");
+    assert!(
+        failed.contains("ended: Failed") && failed.contains("ended: Cancelled") && !failed.contains("repeat"),
+        "{failed}"
+    );
+    let mended = play(PATROL, "fail look\nretry look\ncomplete look\ncomplete act\ncomplete rest");
+    assert!(mended.contains("repeat at"), "{mended}");
+}
