@@ -5,6 +5,7 @@
 mod run {
     pub(crate) mod agents;
     pub(crate) mod earlier;
+    pub(crate) mod evidence;
     pub(crate) mod law;
     pub(crate) mod play;
     pub(crate) mod properties;

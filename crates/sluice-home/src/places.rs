@@ -86,6 +86,11 @@ impl Places {
         self.home.join("sessions")
     }
 
+    /// What scripts of runs printed, where it is longer than a run keeps.
+    pub fn printed(&self) -> PathBuf {
+        self.sessions().join("printed")
+    }
+
     /// Programs that every session finds: `sluice`, and the names it also answers to.
     pub fn programs(&self) -> PathBuf {
         self.home.join("bin")

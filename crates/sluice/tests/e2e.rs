@@ -6,8 +6,14 @@
 mod e2e {
     pub(crate) mod home;
     pub(crate) mod process;
+    pub(crate) mod recipes;
 
     pub(crate) mod default_flow;
     pub(crate) mod engine_kills;
+    pub(crate) mod grimoires;
+    pub(crate) mod limits;
+    pub(crate) mod missions;
     pub(crate) mod persistent_flow;
+    pub(crate) mod run_kills;
+    pub(crate) mod run_words;
 }

@@ -17,6 +17,7 @@ use sluice_engine::actor::Outcome as Reported;
 use sluice_engine::codec::run_effect;
 use sluice_engine::host::Reporter;
 use sluice_engine::reactor::{Assignment, Message};
+use sluice_worker::process::end_marked;
 use sluice_worker::session::SessionId;
 
 use super::GRACE;
@@ -26,6 +27,9 @@ use crate::runs::{SeenRun, id_of, performance};
 
 pub(crate) use workspace::{branch as workspace_branch, pool as workspace_pool};
 
+/// How long what a cancelled run has started may take to end by itself.
+const HURRY: Duration = Duration::from_millis(500);
+
 /// What came of a performance.
 pub(super) type Performed = Result<Outcome, Failed>;
 
@@ -34,13 +38,13 @@ pub(super) type Performed = Result<Outcome, Failed>;
 pub(super) struct Failed {
     pub(super) kind: FailureKind,
     pub(super) error: String,
-    pub(super) outcome: Outcome,
+    pub(super) outcome: Box<Outcome>,
 }
 
 impl Failed {
     /// Something kept it from being done.
     pub(super) fn because(error: impl Into<String>) -> Failed {
-        Failed { kind: FailureKind::Failed, error: error.into(), outcome: Outcome::default() }
+        Failed { kind: FailureKind::Failed, error: error.into(), outcome: Box::default() }
     }
 }
 
@@ -71,7 +75,7 @@ pub(super) fn carry_out(ground: &Arc<Ground>, assignment: Assignment, report: &R
 fn reported(performed: Performed) -> Report {
     match performed {
         Ok(outcome) => Report::Completed(outcome),
-        Err(Failed { kind, error, outcome }) => Report::Failed { kind, error, outcome },
+        Err(Failed { kind, error, outcome }) => Report::Failed { kind, error, outcome: *outcome },
     }
 }
 
@@ -91,7 +95,13 @@ fn perform(ground: &Arc<Ground>, seen: &SeenRun, wanted: &Perform) -> Performed 
 /// What is not the work of a step.
 fn beside(ground: &Arc<Ground>, seen: &SeenRun, effect: &str, wanted: &Effect) -> Result<(), String> {
     match wanted {
-        Effect::Stop { step, attempt, part } => stop(ground, &performance(&seen.id, *step, *attempt, *part)),
+        Effect::Stop { step, attempt, part } => {
+            let stopped = stop(ground, &performance(&seen.id, *step, *attempt, *part));
+            if seen.state.end.is_some() {
+                sweep(&seen.id);
+            }
+            stopped
+        }
         Effect::Notify(message) => super::notify(ground, &seen.id, message).map(drop),
         Effect::RunCommand(script) => script::hook(ground, seen, effect, script),
         Effect::Start { recipe } => crate::service::start_again(ground, seen, recipe),
@@ -111,6 +121,11 @@ fn stop(ground: &Arc<Ground>, name: &str) -> Result<(), String> {
         Ok(_) | Err(sluice_worker::session::Failure::Unknown(_)) => Ok(()),
         Err(failure) => Err(described(&failure)),
     }
+}
+
+/// Ends every process of a run that has ended, in its groups or not, also what steps left behind that are long over.
+pub(crate) fn sweep(run: &str) -> usize {
+    end_marked(&format!("SLUICE_RUN={run}"), HURRY)
 }
 
 /// Waits until a moment has come.

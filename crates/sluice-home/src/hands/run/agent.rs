@@ -61,10 +61,19 @@ pub(super) fn judge(ground: &Arc<Ground>, seen: &SeenRun, wanted: &Perform, name
     let before = standing()?;
     let done = agent(ground, seen, wanted, name, prompt, &copy.folder, Allowed::Reduced);
     copy.discard(seen);
-    match standing()? == before {
-        true => done,
-        false => Err(Failed::because("the arbiter changed the work, which it may not")),
+    if standing()? == before {
+        return done;
     }
+    let branch = format!("sluice/arbiter-{}", name.replace('.', "-"));
+    let put_back = pool.repository().put_back(Path::new(seen.folder()), &before.0, &branch);
+    Err(Failed::because(match put_back {
+        Ok(()) => format!(
+            "the arbiter changed the work, which it may not; the work was put back, and what it changed is on `{branch}`"
+        ),
+        Err(error) => {
+            format!("the arbiter changed the work, which it may not, and it cannot be put back: {}", described(&error))
+        }
+    }))
 }
 
 fn agent(
@@ -197,17 +206,17 @@ fn judged(ground: &Ground, id: &SessionId, reader: Reader, gone: &Gone, silent: 
     let complaints = ground.sessions.output_tail(id, Stream::Errors, COMPLAINTS).map(|it| it.bytes).unwrap_or_default();
     let ended = reader.finish(exit, &complaints);
     let said = result(&ended.text);
-    let outcome = Outcome {
+    let outcome = Box::new(Outcome {
         summary: said.summary,
         result: said.result,
         output: said.value.as_ref().map_or_else(|| Data::Text(ended.text.clone()), data),
         exit_code: if let Exit::Code(code) = exit { Some(code) } else { None },
         stderr: Some(String::from_utf8_lossy(&complaints).into_owned()),
-    };
+    });
     match (silent, crashed, ended.error) {
         (Some(error), ..) => Err(Failed { kind: FailureKind::Timeout, error, outcome }),
         (None, Some(error), _) => Err(Failed { kind: FailureKind::Crashed, error, outcome }),
         (None, None, Some(error)) => Err(Failed { kind: FailureKind::Failed, error, outcome }),
-        (None, None, None) => Ok(outcome),
+        (None, None, None) => Ok(*outcome),
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use sluice_core::lifecycle::Permissions;
 use sluice_core::run::state::ItemStatus;
-use sluice_core::run::{Part, Perform};
+use sluice_core::run::{CONFLICT, Part, Perform};
 use sluice_worker::workspace::{Binding, Pool, WorkspaceName};
 
 use super::{Failed, label};
@@ -36,11 +36,11 @@ pub(super) fn has_worktree(seen: &SeenRun) -> bool {
 
 /// Commits what a step did in the run's worktree. What cannot be committed stays there.
 pub(super) fn save(ground: &Ground, seen: &SeenRun, wanted: &Perform) {
-    if has_worktree(seen) {
-        if let Ok(pool) = pool(ground, Path::new(&seen.state.given.origin.root)) {
-            let message = format!("{}: {}", seen.plan.recipe.name, label(seen, wanted));
-            let _ = pool.repository().commit_all(Path::new(seen.folder()), &message);
-        }
+    if has_worktree(seen)
+        && let Ok(pool) = pool(ground, Path::new(&seen.state.given.origin.root))
+    {
+        let message = format!("{}: {}", seen.plan.recipe.name, label(seen, wanted));
+        let _ = pool.repository().commit_all(Path::new(seen.folder()), &message);
     }
 }
 
@@ -81,7 +81,7 @@ impl Own {
         let _one_at_a_time = ground.merging();
         repository.merge_into(Path::new(seen.folder()), &self.branch, &message).map_err(|error| {
             let why = described(&error);
-            Failed::because(format!("its work is on `{}` and cannot be merged: {why}", self.branch))
+            Failed::because(format!("{CONFLICT}its work is on `{}` and cannot be merged: {why}", self.branch))
         })?;
         self.discard(seen);
         Ok(())
