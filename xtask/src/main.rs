@@ -6,7 +6,7 @@ use xtask::{generated, root};
 
 const HELP: &str = "\
 cargo xtask generate   write the files that are made from the code: schemas/, docs/formats.md
-cargo xtask bench      run the benchmarks in bench/
+cargo xtask bench [WORD]   measure beside the floor and print one table; WORD: only what is called so, like chain
 cargo xtask sim --seeds N   live N simulated lives of the engine; --seed K lives one again
 ";
 
@@ -14,7 +14,9 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["generate"] => generate(),
-        ["bench", rest @ ..] => cargo(&["bench", "--package", "sluice-bench", "--"], rest),
+        ["bench", rest @ ..] => {
+            cargo(&["bench", "--quiet", "--package", "sluice-bench", "--bench", "ratios", "--"], rest)
+        }
         ["sim", rest @ ..] => cargo(&["run", "--release", "--quiet", "--package", "sluice-sim", "--"], rest),
         _ => {
             eprint!("{HELP}");

@@ -45,7 +45,7 @@ pub struct Recipe {
     pub max_parallel: u32,
     /// Whether the first failure ends the run, as in a sequence.
     pub fail_fast: bool,
-    /// Whether it starts again when it has ended.
+    /// Whether it starts again when it has completed.
     pub repeat: Option<Repeat>,
     /// How long the whole run may take.
     pub timeout: Option<Duration>,

@@ -10,10 +10,11 @@ mod agents;
 mod decide;
 pub mod effect;
 pub mod event;
-mod evidence;
+
 mod finish;
 pub mod input;
 pub mod law;
+mod owed;
 mod parts;
 mod people;
 pub mod plan;

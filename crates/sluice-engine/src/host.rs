@@ -52,7 +52,11 @@ impl Observer for Unobserved {
 pub struct Reporter {
     messages: Sender<Event>,
     tokens: Arc<AtomicU64>,
+    hindrance: Hindrance,
 }
+
+/// Why nothing can be stored at the moment.
+type Hindrance = Arc<Mutex<Option<String>>>;
 
 impl Reporter {
     /// Sends a message to the loop. When the loop has ended there is nobody to tell, and nothing to do about it.
@@ -68,11 +72,23 @@ impl Reporter {
         let _ = self.messages.send(Event::Ask(message(token), token, reply));
         answer
     }
+
+    /// Why nothing can be stored at the moment, if that is so. It is tried again and again.
+    pub fn hindrance(&self) -> Option<String> {
+        self.hindrance.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Removes streams that are over, with everything of theirs. One that is not over stays, and so does one that cannot
+    /// be removed now: whoever depends on it asks again.
+    pub fn forget(&self, streams: Vec<StreamId>) {
+        let _ = self.messages.send(Event::Forget(streams));
+    }
 }
 
 enum Event {
     Message(Message),
     Ask(Message, Token, Sender<Answer>),
+    Forget(Vec<StreamId>),
     Failed(StoreError),
     Stop,
 }
@@ -128,6 +144,7 @@ impl Host {
             Some(keep) => Some(Tidying::new(store.reader()?, clock.clone(), keep)),
             None => None,
         };
+        let hindrance = Hindrance::default();
         let storing = Storing {
             writer: writer.clone(),
             owner,
@@ -135,6 +152,7 @@ impl Host {
             messages: messages.clone(),
             stopping: stopping.clone(),
             tidying,
+            hindrance: hindrance.clone(),
         };
         let reading = Reading {
             loader: Loader::new(store.reader()?, definitions),
@@ -143,7 +161,7 @@ impl Host {
             stopping: stopping.clone(),
         };
         let faults = Faults::default();
-        let reporter = Reporter { messages, tokens: Arc::new(AtomicU64::new(1)) };
+        let reporter = Reporter { messages, tokens: Arc::new(AtomicU64::new(1)), hindrance };
         let engine = Loop {
             reactor: Reactor::new(ownership.epoch),
             clock,
@@ -225,6 +243,10 @@ impl Loop {
                     Event::Ask(message, token, reply) => {
                         self.replies.insert(token, reply);
                         self.reactor.receive(message, self.clock.now());
+                    }
+                    Event::Forget(streams) => {
+                        let _ = locked(&self.writer).forget(&streams);
+                        self.observer.changed(streams);
                     }
                     Event::Stop => stopping = true,
                     Event::Failed(error) => return Err(error),

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use sha2::{Digest, Sha256};
 use sluice_core::machine::Moment;
 use sluice_engine::host::Clock;
 
@@ -44,6 +45,16 @@ pub fn new_id() -> Result<String, String> {
     let mut bytes = [0u8; 10];
     getrandom::fill(&mut bytes).map_err(|error| format!("the system gives no random numbers: {error}"))?;
     Ok(bytes.iter().map(|byte| char::from(LETTERS[usize::from(byte % 32)])).collect())
+}
+
+/// An id made of these words: always the same, and of others another.
+pub fn id_from(words: &[&str]) -> String {
+    let mut sum = Sha256::new();
+    for word in words {
+        sum.update(word.as_bytes());
+        sum.update([0]);
+    }
+    sum.finalize().iter().take(10).map(|byte| char::from(LETTERS[usize::from(byte % 32)])).collect()
 }
 
 #[cfg(test)]

@@ -65,6 +65,8 @@ fn unread(error: &FileError) -> Problem {
     Problem::new(sluice_api::problem::Status::Refused, "unreadable_artifact", crate::projects::described(error))
 }
 
+/// The section with what a person wants changed.
+const FEEDBACK: &str = "Feedback";
 /// How often a file is read again because an agent writes in it at the same time; then it is written over.
 const MOST_WRITES: usize = 10;
 
@@ -98,8 +100,13 @@ pub fn write(places: &Places, seen: &Seen, truth: &Truth, feedback: Option<&str>
 /// A file with this truth, and with what a person has to say to its agents.
 fn made(present: &[u8], truth: &Truth, feedback: Option<&str>) -> Healed {
     let mut healed = taskfile::heal(present, truth);
-    if let Some(feedback) = feedback {
-        let body = taskfile::append_section(&healed.body, "Feedback", feedback);
+    // An engine that was killed may have written it already.
+    let is_said = |text: &str| {
+        let section = taskfile::append_section(b"", FEEDBACK, text);
+        healed.body.trim_ascii_end().ends_with(section.trim_ascii_end())
+    };
+    if let Some(feedback) = feedback.filter(|text| !is_said(text)) {
+        let body = taskfile::append_section(&healed.body, FEEDBACK, feedback);
         let front = healed.bytes.len() - healed.body.len();
         healed.bytes.truncate(front);
         healed.bytes.extend_from_slice(&body);
@@ -127,4 +134,19 @@ pub fn truth(seen: &Seen, tmux_session: Option<&str>) -> Truth {
 /// The worktree a task has, for those who look for it by a folder inside.
 pub fn holds(seen: &Seen, folder: &std::path::Path) -> bool {
     had(&seen.state.workspace).is_some_and(|root| folder.starts_with(root))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn feedback_that_is_written_again_stands_there_once() {
+        let truth = Truth { values: Values::default(), written: Default::default() };
+        let once = made(b"## Handoff\n\nDONE: it\n", &truth, Some("Hotter.\n"));
+        let twice = made(&once.bytes, &truth, Some("Hotter.\n"));
+        assert_eq!(String::from_utf8_lossy(&twice.body), "## Handoff\n\nDONE: it\n\n## Feedback\n\nHotter.\n");
+        let more = made(&twice.bytes, &truth, Some("And sweeter."));
+        assert!(more.body.ends_with(b"## Feedback\n\nHotter.\n\n## Feedback\n\nAnd sweeter.\n"));
+    }
 }

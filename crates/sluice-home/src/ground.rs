@@ -24,6 +24,8 @@ use sluice_worker::workspace::{Pool, WorkspaceName};
 use crate::clock::WallClock;
 use crate::config::Config;
 use crate::files::{self, FileRead};
+use crate::mirrors::Mirrors;
+use crate::patrols::Later;
 use crate::places::Places;
 use crate::projects::Projects;
 use crate::rooms::Rooms;
@@ -62,6 +64,10 @@ pub struct Ground {
     performing: Mutex<Performing>,
     /// One merge into a run's worktree at a time.
     merging: Mutex<()>,
+    /// The files of processes.
+    pub(crate) mirrors: Mirrors,
+    /// What is done at a later moment.
+    pub(crate) later: Later,
 }
 
 /// What runs are at.
@@ -123,6 +129,8 @@ impl Ground {
             watched: Mutex::default(),
             performing: Mutex::default(),
             merging: Mutex::default(),
+            mirrors: Mirrors::default(),
+            later: Later::default(),
         }
     }
 
@@ -307,6 +315,15 @@ impl Ground {
         self.merging.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Writes a line into the engine's log: something went wrong that fails nothing else.
+    pub(crate) fn note(&self, text: &str) {
+        use std::io::Write;
+        let line = format!("{} {} {}\n", jiff::Timestamp::now(), std::process::id(), text.replace('\n', " "));
+        let file = std::fs::OpenOptions::new().create(true).append(true).open(self.places.log());
+        // A log that cannot be written is done without.
+        let _ = file.and_then(|mut file| file.write_all(line.as_bytes()));
+    }
+
     /// Says something to the task machine that nobody waits for.
     pub(crate) fn input(&self, task: &str, input: Input) {
         self.tell(task, Said::Task(input));
@@ -320,5 +337,7 @@ pub fn pool_name(path: &str) -> Option<WorkspaceName> {
 
 /// What people see as the name of a task's tmux session.
 pub fn tmux_name(seen: &Seen) -> String {
-    format!("{}/{}", seen.state.about.project, seen.state.about.branch)
+    let name = format!("{}/{}", seen.state.about.project, seen.state.about.branch);
+    // tmux would write these in another way, and then the record would name a session that is not there.
+    name.replace(|c: char| matches!(c, '.' | ':' | '\\' | '$') || c.is_control(), "_")
 }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sluice_core::task::Asker;
-use sluice_core::task::effect::{Instruction, Occasion};
+use sluice_core::task::effect::Instruction;
 use sluice_core::task::input::{Found, Outcome};
 use sluice_core::task::session::SessionId as Number;
 use sluice_engine::actor::Outcome as Reported;
@@ -45,9 +45,10 @@ pub(crate) struct Hands {
 impl Executor for Hands {
     fn perform(&mut self, assignment: Assignment, report: &Reporter) {
         let (ground, report) = (self.ground.clone(), report.clone());
+        let threads = self.threads.clone();
         self.threads.run(move || {
             if id_of(&assignment.stream).is_none() {
-                return run::carry_out(&ground, assignment, &report);
+                return run::carry_out(&ground, assignment, &report, &threads);
             }
             let Assignment { stream, effect, dispatch, .. } = assignment;
             let outcome =
@@ -79,7 +80,7 @@ fn instructed(ground: &Arc<Ground>, seen: &Seen, effect: &str, instruction: &Ins
         Instruction::ReleaseWorkspace { workspace } => git::release(ground, seen, &workspace.0),
         Instruction::StartSession(wanted) => start::session(ground, seen, wanted),
         Instruction::EndSession { sessions, whole } => end(ground, seen, sessions, *whole),
-        Instruction::TypeToWorker { session, occasion, text } => tell_worker(ground, seen, *session, *occasion, text),
+        Instruction::TypeToWorker { session, text, .. } => tell_worker(ground, seen, *session, effect, text),
         Instruction::SpawnNext => spawn_next(ground, seen),
         Instruction::PushBranch => git::push(ground, seen),
         Instruction::CreatePr => git::create_pr(ground, seen).map(Found::PullRequest),
@@ -118,9 +119,10 @@ fn end(ground: &Ground, seen: &Seen, sessions: &[Number], whole: bool) -> Done {
     Ok(Found::Nothing)
 }
 
-fn tell_worker(ground: &Ground, seen: &Seen, session: Number, _: Occasion, text: &str) -> Done {
+fn tell_worker(ground: &Ground, seen: &Seen, session: Number, effect: &str, text: &str) -> Done {
     let id = session_id(&seen.id, session)?;
-    match ground.sessions.say(&id, &Say::new(text)).map_err(|failure| described(&failure))? {
+    // An engine that was killed may have said it already.
+    match ground.sessions.say(&id, &Say::new(text).once(effect)).map_err(|failure| described(&failure))? {
         Delivery::Delivered { .. } => Ok(Found::Nothing),
         Delivery::NotDelivered { reason } => Err(reason),
     }

@@ -6,6 +6,7 @@
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, Write};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
 
@@ -42,6 +43,21 @@ impl Lock {
         Ok(Lock { _file: file })
     }
 
+    /// Waits until no engine has the lock, or for so long. Whether none has it.
+    pub fn wait_until_free(path: &Path, within: Duration) -> bool {
+        let began = Instant::now();
+        let Ok(file) = OpenOptions::new().read(true).open(path) else { return true };
+        loop {
+            if flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() {
+                return true;
+            }
+            if began.elapsed() >= within {
+                return false;
+            }
+            std::thread::park_timeout(Duration::from_millis(5));
+        }
+    }
+
     /// Waits until nobody else has it.
     pub fn wait(path: &Path) -> std::io::Result<Lock> {
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
@@ -71,7 +87,9 @@ mod tests {
             Err(NoLock::Held { pid }) => assert_eq!(pid, Some(std::process::id())),
             other => panic!("{other:?}"),
         }
+        assert!(!Lock::wait_until_free(&path, Duration::from_millis(1)));
         drop(held);
+        assert!(Lock::wait_until_free(&path, Duration::ZERO));
         Lock::take(&path).expect("it is free again, whatever the file says");
     }
 }

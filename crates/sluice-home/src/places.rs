@@ -1,10 +1,15 @@
 //! Where everything of a home stands.
 
-use std::env;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::{env, io};
 
 /// Longer paths cannot be bound as a socket: the kernel keeps 108 bytes, the last of them NUL.
 const LONGEST_SOCKET: usize = 107;
+/// Bytes of the longest name of a socket.
+const LONGEST_NAME: usize = "engine.sock".len();
+/// The link to the folder of the sockets, in a home that is too deep for them.
+const SOCKETS: &str = "sockets";
 
 /// The folders and files of a home.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,20 +96,59 @@ impl Places {
         self.sessions().join("printed")
     }
 
+    /// What the steps of runs produced.
+    pub fn evidence(&self) -> PathBuf {
+        self.home.join("evidence")
+    }
+
+    /// How far the log has been followed.
+    pub fn followed(&self) -> PathBuf {
+        self.home.join("followed")
+    }
+
     /// Programs that every session finds: `sluice`, and the names it also answers to.
     pub fn programs(&self) -> PathBuf {
         self.home.join("bin")
     }
 
-    /// A socket in the home or, where that path is too long, in the folder for such things, under a name that belongs
-    /// to this home alone.
-    fn short(&self, name: &str) -> PathBuf {
-        let here = self.home.join(name);
-        if here.as_os_str().len() <= LONGEST_SOCKET {
-            return here;
+    /// Makes the folder for sockets where they cannot stand in the home itself. Nobody else may enter it.
+    pub fn make_sockets(&self) -> io::Result<()> {
+        let link = self.home.join(SOCKETS);
+        if self.holds_sockets() || link.is_dir() {
+            return Ok(());
         }
-        let runtime = env::var_os("XDG_RUNTIME_DIR").map_or_else(env::temp_dir, PathBuf::from);
-        runtime.join(format!("sluice-{:016x}-{name}", mark(self.home.as_os_str().as_encoded_bytes())))
+        let folder = self.runtime();
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
+        let owner = |path: &Path| path.symlink_metadata().map(|about| about.uid());
+        if owner(&folder)? != owner(&self.home)? {
+            return Err(io::Error::other(format!("{} belongs to somebody else", folder.display())));
+        }
+        // The folder may have been cleared away since.
+        let _ = std::fs::remove_file(&link);
+        match std::os::unix::fs::symlink(&folder, &link) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            made => made,
+        }
+    }
+
+    fn holds_sockets(&self) -> bool {
+        self.home.as_os_str().len() < LONGEST_SOCKET - LONGEST_NAME
+    }
+
+    /// A socket in the home or, where that path is too long, in the folder that the home links to: it is found from
+    /// every shell, whatever that calls its folder for such things.
+    fn short(&self, name: &str) -> PathBuf {
+        if self.holds_sockets() {
+            return self.home.join(name);
+        }
+        let linked = std::fs::read_link(self.home.join(SOCKETS)).ok().filter(|folder| folder.is_dir());
+        linked.unwrap_or_else(|| self.runtime()).join(name)
+    }
+
+    /// The folder for the sockets of a deep home, under a name that belongs to this home alone.
+    fn runtime(&self) -> PathBuf {
+        let folder = env::var_os("XDG_RUNTIME_DIR").map_or_else(env::temp_dir, PathBuf::from);
+        folder.join(format!("sluice-{:016x}", mark(self.home.as_os_str().as_encoded_bytes())))
     }
 }
 

@@ -14,6 +14,8 @@ use crate::tasks::{Tasks, unread};
 
 /// What the names of all runs' streams begin with.
 const KIND: &str = "run/";
+/// How many streams are read together.
+const PAGE: usize = 1000;
 
 /// The stream of a run.
 pub fn stream(id: &str) -> StreamId {
@@ -82,15 +84,39 @@ impl Tasks {
         read.map(|read| read.map(|read| SeenRun::of(id, read))).map_err(|trouble| unread(&trouble))
     }
 
+    /// Whether a run has something to be done now or at some moment. One that waits for a person has not.
+    pub fn runs_want_something(&self) -> bool {
+        let mut after = StreamId::new(KIND);
+        let mut loader = self.loader();
+        loop {
+            // A store that cannot be asked says nothing about being idle.
+            let Ok(page) = loader.reader().open_streams(Some(&after), PAGE) else { return true };
+            for stream in page.iter().filter(|stream| id_of(stream).is_some()) {
+                let stored = loader.reader().load(stream).ok().flatten();
+                if stored.is_none_or(|stored| !stored.effects.is_empty() || !stored.timers.is_empty()) {
+                    return true;
+                }
+            }
+            match page.last().filter(|last| page.len() == PAGE && id_of(last).is_some()) {
+                Some(last) => after = last.clone(),
+                None => return false,
+            }
+        }
+    }
+
+    /// The digest of the definition that was pinned for a run.
+    pub fn definition(&self, id: &str) -> Result<String, Problem> {
+        let gone = || Problem::fault(format!("run {id} is gone"));
+        let stored = self.loader().reader().load(&stream(id)).map_err(|error| unread(&Trouble::Store(error)))?;
+        run_state::definition_of(&stored.ok_or_else(gone)?.header.data)
+            .map_err(|error| Problem::fault(error.to_string()))
+    }
+
     /// The definition that was pinned for a run.
     pub fn pinned(&self, id: &str) -> Result<Vec<u8>, Problem> {
         let gone = || Problem::fault(format!("the definition of run {id} is gone"));
-        let mut loader = self.loader();
-        let stored =
-            loader.reader().load(&stream(id)).map_err(|error| unread(&Trouble::Store(error)))?.ok_or_else(gone)?;
-        let name = run_state::definition_of(&stored.header.data).map_err(|error| Problem::fault(error.to_string()))?;
-        let digest = sluice_engine::codec::digest(&name).ok_or_else(gone)?;
-        let found = loader.reader().blob(&Digest(digest)).map_err(|error| unread(&Trouble::Store(error)))?;
+        let digest = sluice_engine::codec::digest(&self.definition(id)?).ok_or_else(gone)?;
+        let found = self.loader().reader().blob(&Digest(digest)).map_err(|error| unread(&Trouble::Store(error)))?;
         found.ok_or_else(gone)
     }
 

@@ -13,11 +13,12 @@ mod workspaces;
 
 pub(crate) use create::create_task;
 pub use runs::by_hand;
-pub(crate) use start::{repeat, start_again};
+pub(crate) use start::{Started, repeat, start_again, start_as};
 
 use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sluice_api::problem::{Problem, Status};
 use sluice_core::machine::{Refusal, RefusalCode};
@@ -26,7 +27,7 @@ use sluice_core::task::input::Room;
 use sluice_core::task::session::SessionId as Number;
 use sluice_core::task::{Asker, Input};
 use sluice_engine::actor::Said;
-use sluice_engine::host::{Host, Parts};
+use sluice_engine::host::{Host, Parts, Reporter};
 use sluice_engine::reactor::{Answer, Message, Recorded};
 use sluice_engine::run_actor::performed;
 use sluice_engine::workers::{Offer, WorkerId};
@@ -47,6 +48,8 @@ use crate::threads::Threads;
 
 /// How long the engine may take to answer before the asker is told that it does not.
 const ANSWER_WITHIN: Duration = Duration::from_secs(60);
+/// How long it may take before it is asked whether something is in the store's way.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// So many steps of runs are carried out at once on this machine.
 const MOST_PERFORMANCES: usize = 64;
@@ -156,6 +159,7 @@ impl Service {
         let looking = Arc::downgrade(&ground);
         let thread = std::thread::Builder::new().name("exits".into());
         thread.spawn(move || crate::exits::keep_looking(looking)).map_err(|error| Problem::fault(error.to_string()))?;
+        crate::follower::start(&ground)?;
         Ok(Service { ground, host: Mutex::new(Some(host)), store })
     }
 
@@ -188,11 +192,11 @@ impl Service {
 
     /// Whether nothing is going on that the engine must be there for.
     pub fn is_idle(&self) -> bool {
-        self.ground
-            .tasks
-            .open()
+        let tasks = self.ground.tasks.open();
+        tasks
             .iter()
             .all(|seen| seen.state.turns.is_empty() && !seen.state.main.is_living() && !seen.state.beside.is_living())
+            && !self.ground.tasks.runs_want_something()
     }
 
     /// What cannot be understood in the store, and why.
@@ -230,7 +234,23 @@ pub(crate) fn ask(ground: &Ground, task: &str, input: Input) -> Result<Recorded,
     let Some(reporter) = ground.reporter.get() else { return Err(Problem::unavailable("the engine is starting")) };
     let said = Said::Task(input);
     let answer = reporter.ask(|token| Message::Say { token: Some(token), stream: stream(task), said });
-    answered(answer.recv_timeout(ANSWER_WITHIN).ok(), task)
+    wait(reporter, &answer, task)
+}
+
+/// Waits for the engine's answer, but not long where it is known why there is none.
+pub(crate) fn wait(reporter: &Reporter, answer: &Receiver<Answer>, task: &str) -> Result<Recorded, Problem> {
+    let began = Instant::now();
+    while began.elapsed() < ANSWER_WITHIN {
+        match answer.recv_timeout(PATIENCE) {
+            Err(RecvTimeoutError::Timeout) => {}
+            answer => return answered(answer.ok(), task),
+        }
+        if let Some(why) = reporter.hindrance() {
+            return Err(Problem::unavailable(why)
+                .hint("nothing is lost; what was asked is done when that has passed, so look before you ask again"));
+        }
+    }
+    answered(None, task)
 }
 
 /// What an answer of the engine means to whoever asked.

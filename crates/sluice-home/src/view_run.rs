@@ -1,14 +1,17 @@
 //! Runs as they are shown: as runs, as processes, and the questions that wait for a person.
 
 use serde_json::{Map, Number, Value, json};
-use sluice_core::recipe::{Data, StepId};
+use sluice_core::recipe::{Data, Step, StepId};
 use sluice_core::run::state::ItemStatus;
-use sluice_core::run::{End, Event, Kind, Question, StepState, StepStatus};
+use sluice_core::run::{End, Event, Failure, Kind, Question, StepState, StepStatus};
 use sluice_engine::codec::run_event;
 use sluice_store::Logged;
 
 use crate::clock::written;
 use crate::runs::SeenRun;
+
+/// Letters of one step's summary in the summary of its process.
+const LONGEST_LINE: usize = 200;
 
 /// A run, for people and programs.
 pub fn run(seen: &SeenRun) -> Value {
@@ -139,7 +142,7 @@ pub fn question(seen: &SeenRun, step: StepId, question: &Question) -> Value {
 pub fn process(seen: &SeenRun) -> Value {
     let (status, summary) = match &seen.state.end {
         None | Some(End::Failed { .. }) => ("active", None),
-        Some(End::Completed { summary }) => ("completed", Some(summary.clone())),
+        Some(End::Completed { summary }) => ("completed", Some(summed_up(seen, summary))),
         Some(End::Cancelled { .. }) => ("cancelled", None),
     };
     json!({
@@ -153,6 +156,28 @@ pub fn process(seen: &SeenRun) -> Value {
         "updated_at": written(seen.card.updated),
         "steps": process_steps(seen),
     })
+}
+
+/// What came of a run: what was said at its end, else what its steps said.
+fn summed_up(seen: &SeenRun, said: &str) -> String {
+    if !said.is_empty() {
+        return said.to_owned();
+    }
+    let steps = seen.plan.recipe.steps.iter().zip(&seen.state.steps);
+    let line = |(step, state): (&Step, &StepState)| {
+        let summary = state.latest.as_ref().map(|outcome| outcome.summary.trim()).filter(|text| !text.is_empty())?;
+        let short: String = summary.lines().next().unwrap_or_default().chars().take(LONGEST_LINE).collect();
+        Some(format!("{}: {short}", step.name))
+    };
+    steps.filter_map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// How long a step took, or has taken, in seconds.
+fn duration(state: &StepState) -> Option<f64> {
+    let (began, ended) = (state.began?.0, state.ended?.0);
+    #[expect(clippy::cast_precision_loss, reason = "no step takes so long that a millisecond is lost")]
+    let taken = ended.saturating_sub(began) as f64 / 1000.0;
+    (taken >= 0.0).then_some(taken)
 }
 
 /// The steps of a process, each with one of seven statuses, and why it waits.
@@ -179,6 +204,7 @@ pub fn process_steps(seen: &SeenRun) -> Vec<Value> {
             "error": error(seen, &state.status),
             "started_at": state.began.map(|at| written(at.0)),
             "completed_at": state.ended.map(|at| written(at.0)),
+            "duration_seconds": duration(state),
         })
     });
     shown.collect()
@@ -196,7 +222,7 @@ fn seen_status(seen: &SeenRun, id: StepId) -> &'static str {
         "skipped" => "skipped",
         // A step that failed only because one before it did is blocked by that.
         "failed" => match &seen.state.step(id).status {
-            StepStatus::Failed(sluice_core::run::Failure::Upstream(_)) => "blocked",
+            StepStatus::Failed(Failure::Upstream(_)) => "blocked",
             _ => "failed",
         },
         _ => "pending",
@@ -237,6 +263,11 @@ pub fn event(logged: &Logged, seen: &SeenRun) -> Option<(String, Value)> {
         facts.insert("step_type".into(), json!(defined.work.kind()));
     }
     facts.extend(told(&event, seen));
+    if let (Kind::Process, Event::StepFailed { failure: Failure::Upstream(_), .. }) = (kind, &event) {
+        // It has not been done, and may still be.
+        facts.insert("status".into(), json!("blocked"));
+        return Some(("process.step_blocked".into(), Value::Object(facts)));
+    }
     Some((named(&logged.event.kind, kind), Value::Object(facts)))
 }
 
@@ -269,7 +300,9 @@ fn told(event: &Event, seen: &SeenRun) -> Vec<(String, Value)> {
             let name = |step: &StepId| seen.plan.recipe.step(*step).name.to_string();
             json!({ "from": name(from), "to": name(to) })
         }
-        Event::Ended { end: End::Completed { summary }, .. } => json!({ "status": "completed", "summary": summary }),
+        Event::Ended { end: End::Completed { summary }, .. } => {
+            json!({ "status": "completed", "summary": summed_up(seen, summary) })
+        }
         Event::Ended { end: End::Failed { error }, .. } => json!({ "status": "failed", "error": error }),
         Event::Ended { end: End::Cancelled { reason }, .. } => json!({ "status": "cancelled", "reason": reason }),
         Event::Started { .. } | Event::StepReady(_) | Event::Withdrawn { .. } | Event::Reopened { .. } => json!({}),
@@ -281,7 +314,7 @@ fn told(event: &Event, seen: &SeenRun) -> Vec<(String, Value)> {
 }
 
 /// The name of a stored event where the run was started.
-fn named(stored: &str, kind: Kind) -> String {
+pub(crate) fn named(stored: &str, kind: Kind) -> String {
     match (kind, stored) {
         (Kind::Run | Kind::Mission, stored) => stored.to_owned(),
         // Whoever asks, the step or its agent: the workflow needs a person.

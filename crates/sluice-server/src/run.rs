@@ -76,7 +76,10 @@ fn serve(places: &Places, log: &Log, ready: impl FnOnce()) -> Result<(), Problem
             let who = pid.map(|pid| format!(" (process {pid})")).unwrap_or_default();
             Problem::unavailable(format!("another engine{who} uses this home")).hint("`sluice stop` ends it")
         }
-        NoLock::Broken(error) => Problem::unavailable(format!("{} cannot be used: {error}", places.lock().display())),
+        NoLock::Broken(error) => {
+            let message = format!("{} cannot be used: {error}", places.lock().display());
+            Problem::unavailable(message).hint("move it away, and try again")
+        }
     })?;
     let program = std::env::current_exe().map_err(|error| Problem::fault(format!("who am I? {error}")))?;
     let address = std::env::var("SLUICE_STORE").ok().filter(|address| !address.is_empty());
@@ -103,8 +106,10 @@ async fn listen(places: &Places, app: &Arc<App>, log: &Log, ready: impl FnOnce()
     let socket = places.socket();
     // We hold the lock, so whatever listens there is dead.
     let _ = std::fs::remove_file(&socket);
-    let unusable =
-        |error: std::io::Error| Problem::unavailable(format!("{} cannot be used: {error}", socket.display()));
+    let unusable = |error: std::io::Error| {
+        Problem::unavailable(format!("{} cannot be used: {error}", socket.display()))
+            .hint("move it away, and try again")
+    };
     let listener = UnixListener::bind(&socket).map_err(unusable)?;
     std::fs::set_permissions(&socket, std::fs::Permissions::from_mode(0o600)).map_err(unusable)?;
     log.line(&format!("listens at {}", socket.display()));

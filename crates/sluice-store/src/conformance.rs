@@ -33,7 +33,7 @@ macro_rules! conformance {
             appends_of_a_batch_build_on_each_other, rows_are_written_and_removed, effects_are_settled_and_held,
             timers_are_set_and_cleared, blobs_are_kept_once, everything_survives_reopening, large_payloads_survive,
             any_text_survives, an_empty_batch_is_nothing, a_wrong_batch_is_refused_whole,
-            history_comes_in_pages, the_log_comes_in_pages_and_in_order, the_log_has_no_gaps_while_it_grows,
+            history_comes_in_pages, long_histories_are_whole, the_log_comes_in_pages_and_in_order, the_log_has_no_gaps_while_it_grows,
             places_in_the_log_are_never_given_twice, empty_stores_answer,
             open_streams_come_in_pages, streams_are_found_by_how_they_begin, ended_streams_stay_open_until_nothing_is_left, lists_are_filtered,
             lists_come_in_pages, forgetting_takes_everything, what_is_open_is_not_forgotten,

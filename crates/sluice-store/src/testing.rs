@@ -34,12 +34,17 @@ impl Cluster {
         SHARED.get_or_init(Cluster::start)
     }
 
+    /// Whether PostgreSQL is on this machine.
+    pub fn is_installed() -> bool {
+        programs().is_some()
+    }
+
     /// Makes a cluster and starts its server.
     ///
     /// # Panics
     /// If PostgreSQL is not installed (Debian: `apt-get install postgresql`) or does not start.
     pub fn start() -> Cluster {
-        let programs = programs();
+        let programs = programs().expect("PostgreSQL is not installed: apt-get install postgresql");
         let folder = tempfile::Builder::new().prefix("sluice-pg-").tempdir().unwrap().keep();
         if is_root() {
             chown(&folder, Some(NOBODY), Some(NOBODY)).unwrap();
@@ -127,16 +132,15 @@ fn keeper(programs: &Path, folder: &Path) -> Child {
     shell.process_group(0).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 
-/// Where the newest PostgreSQL of this machine has its programs.
-fn programs() -> PathBuf {
+/// Where the newest PostgreSQL of this machine has its programs, if there is one.
+fn programs() -> Option<PathBuf> {
     let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten();
     let found = versions.filter_map(|it| it.ok()?.file_name().to_str()?.parse::<u32>().ok()).max();
     if let Some(version) = found {
-        return format!("/usr/lib/postgresql/{version}/bin").into();
+        return Some(format!("/usr/lib/postgresql/{version}/bin").into());
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let found = std::env::split_paths(&path).find(|folder| folder.join("initdb").exists());
-    found.expect("PostgreSQL is not installed: apt-get install postgresql")
+    std::env::split_paths(&path).find(|folder| folder.join("initdb").exists())
 }
 
 fn is_root() -> bool {

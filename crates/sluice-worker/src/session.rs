@@ -106,8 +106,11 @@ impl Sessions {
         let sessions = Self { config, watcher };
         // Whoever asks must be known from the first moment, also by sessions of an engine before this one.
         for id in sessions.list()? {
-            if let Ok(standing::Look::Living(record)) = standing::look(&sessions.folder(&id)) {
-                sessions.watcher.know(&id, &record);
+            let folder = sessions.folder(&id);
+            match standing::look(&folder) {
+                Ok(standing::Look::Living(record)) => sessions.watcher.know(&id, &record),
+                Ok(standing::Look::Unclaimed | standing::Look::Starting(_)) => sessions.watcher.expect(&id, &folder),
+                Ok(standing::Look::Over) | Err(_) => {}
             }
         }
         Ok(sessions)

@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use sluice_api::client::GONE;
 use sluice_api::{Client, Problem};
@@ -14,6 +15,9 @@ use crate::output::{Exit, Failure};
 
 /// What a started engine says on its standard output once it listens.
 pub(crate) const READY: &str = "ready";
+
+/// How long an engine may take to end.
+const FAREWELL: Duration = Duration::from_secs(10);
 
 /// The places of this home.
 pub(crate) fn places() -> Result<Places, Failure> {
@@ -39,7 +43,7 @@ pub(crate) fn connect() -> Result<Client, Failure> {
         Err(_) => {}
     }
     start(&places)?;
-    Ok(client)
+    Ok(Client::new(&places.socket()))
 }
 
 /// Asks the engine, and once more if it goes away meanwhile. Only for what may be asked twice.
@@ -70,7 +74,13 @@ pub(crate) fn make_home(places: &Places) -> Result<(), Failure> {
         // It holds tokens and transcripts.
         std::fs::set_permissions(home, std::fs::Permissions::from_mode(0o700)).map_err(failed)?;
     }
-    Ok(())
+    places.make_sockets().map_err(failed)
+}
+
+/// Waits until the engine has ended that was told to, or that does not answer any more. One that stays is dealt with by
+/// the next, which says who it is.
+pub(crate) fn wait_for_end(places: &Places) {
+    Lock::wait_until_free(&places.lock(), FAREWELL);
 }
 
 /// Starts an engine in the background and waits until it listens. Whoever comes second waits for the first.
@@ -84,6 +94,8 @@ fn start(places: &Places) -> Result<(), Failure> {
     if running(places).is_some() {
         return Ok(());
     }
+    // One that does not answer any more may still be on its way out.
+    wait_for_end(places);
     let program = std::env::current_exe().map_err(|error| failed("its program", &error))?;
     let mut command = Command::new(program);
     // What a session is told about itself is not the engine's. Nor is the engine a part of the session that happens to
@@ -105,15 +117,14 @@ fn start(places: &Places) -> Result<(), Failure> {
         .stderr(Stdio::null())
         .spawn()
         .map_err(|error| failed("its process", &error))?;
-    let mut line = String::new();
-    if let Some(output) = engine.stdout.take() {
-        let _ = BufReader::new(output).read_line(&mut line);
-    }
-    match line.trim() {
-        READY => Ok(()),
-        "" => Err(failed("it ended", &"without a word")),
-        why => Err(Failure::new(Exit::Unavailable, "engine_unavailable", why.to_owned())
-            .hint(format!("see {}", places.log().display()))),
+    let mut said = engine.stdout.take().map(BufReader::new).into_iter().flat_map(BufRead::lines).map_while(Result::ok);
+    match said.next().as_deref() {
+        Some(READY) => Ok(()),
+        None | Some("") => Err(failed("it ended", &"without a word")),
+        Some(why) => {
+            let hint = said.next().unwrap_or_else(|| format!("see {}", places.log().display()));
+            Err(Failure::new(Exit::Unavailable, "engine_unavailable", why.to_owned()).hint(hint))
+        }
     }
 }
 

@@ -32,7 +32,8 @@ impl Sketch<'_> {
             End::Failed { .. } => recipe.on_fail.as_slice(),
             End::Cancelled { .. } => &[],
         };
-        let repeats = !matches!(end, End::Cancelled { .. });
+        // One that failed waits for whoever looks after it; tried again and completed, it repeats.
+        let repeats = matches!(end, End::Completed { .. });
         let at = self.now;
         if recipe.timeout.is_some() {
             self.wants(Effect::ClearTimer(TimerKey::Run));

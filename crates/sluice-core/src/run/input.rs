@@ -43,6 +43,8 @@ pub struct Origin {
     pub root: String,
     /// The agent program of steps that name none; empty: the home's.
     pub harness: String,
+    /// The recipes whose runs led to this one, the first of them first; empty: a person started it.
+    pub cause: Vec<String>,
 }
 
 /// What a run is called where it was started.

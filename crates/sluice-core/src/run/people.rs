@@ -90,8 +90,11 @@ impl Sketch<'_> {
         Ok(())
     }
 
+    /// One that failed can still be given up: until then it is kept for whoever looks after it.
     pub(super) fn cancel(&mut self, reason: &str) -> Result<(), Refusal> {
-        self.still_going()?;
+        if !matches!(self.end(), Some(End::Failed { .. })) {
+            self.still_going()?;
+        }
         self.stop_everything();
         self.ends(End::Cancelled { reason: reason.to_owned() });
         Ok(())

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use super::evidence::{self, Asked};
+use super::owed::{self, Owed};
 use crate::recipe::{Recipe, StepId};
 
 /// A recipe with everything at hand that a decision needs.
@@ -23,7 +23,7 @@ pub struct Plan {
     /// The steps that store their output under a name.
     pub(super) stores: BTreeMap<String, Vec<StepId>>,
     /// For each step, what its agent must give.
-    pub(super) asked: Vec<Vec<Asked>>,
+    pub(super) owed: Vec<Vec<Owed>>,
 }
 
 /// A way back.
@@ -61,8 +61,8 @@ impl Plan {
             }
         }
         let reads = ids().map(|id| reads(&recipe, id, &by_name, &stores)).collect();
-        let asked = evidence::asked(&recipe, &by_name, &stores);
-        Plan { followers, loops, reads, by_name, stores, asked, recipe }
+        let owed = owed::owed(&recipe, &by_name, &stores);
+        Plan { followers, loops, reads, by_name, stores, owed, recipe }
     }
 
     /// The loop that leads back from `step`.

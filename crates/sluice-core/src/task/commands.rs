@@ -6,7 +6,7 @@ use super::event::Event;
 use super::hooks::{self, starts_soon};
 use super::input::{Asker, Evidence, Room, Update};
 use super::ledger::Ledger;
-use super::moves::{self, edges};
+use super::moves::{self, DONE, edges};
 use super::session::Place;
 use super::spawn::Manner;
 use super::state::{Attention, EdgeId};
@@ -15,8 +15,6 @@ use crate::machine::{Refusal, RefusalCode};
 
 /// Where a task goes that nobody has described yet.
 pub(super) const CLARIFICATION: &str = "clarification";
-/// Where a task goes when it has been merged.
-const DONE: &str = "done";
 
 /// Begins: by a transition from the usual first state, or where the task was created.
 pub(super) fn spawn(ledger: &mut Ledger<'_>, by: Asker, evidence: &Evidence, room: &Room) -> Answered {

@@ -16,6 +16,8 @@ use crate::machine::{Refusal, RefusalCode};
 
 /// The state in which a task has been given up.
 pub(super) const CANCELLED: &str = "cancelled";
+/// The state in which a task has been merged.
+pub(super) const DONE: &str = "done";
 
 /// Moves to the state called `to`, if that may be.
 pub(super) fn go(ledger: &mut Ledger<'_>, by: Asker, to: &str, evidence: &Evidence, room: &Room) -> Answered {
@@ -77,6 +79,7 @@ pub(super) fn select(ledger: &Ledger<'_>, by: Asker, to: StateId, evidence: &Evi
             Some(guard) if !holds(ledger, guard) => guards.push(guard),
             Some(_) | None => {
                 may_judge(ledger, by, edge, &way)?;
+                may_close(ledger, by, edge, &way)?;
                 passes(ledger, edge, evidence, &way)?;
                 return Ok(id);
             }
@@ -126,6 +129,18 @@ fn may_judge(ledger: &Ledger<'_>, by: Asker, edge: &Transition, way: &str) -> An
     }
     let message = format!("Transition not allowed: {way} is the reviewer's verdict, and you are being reviewed");
     Err(Refusal::new(RefusalCode::NotYours, message).hint("wait for the reviewer"))
+}
+
+/// No agent calls its own work done: where no gate stands before `done`, a person decides, by merging it.
+fn may_close(ledger: &Ledger<'_>, by: Asker, edge: &Transition, way: &str) -> Answered {
+    let is_open = edge.gate.is_none() && ledger.lifecycle.state_name(edge.to) == DONE;
+    match by {
+        Asker::Session(_) | Asker::Stranger if is_open => {
+            let message = format!("Transition not allowed: {way} is for a person, who merges the work");
+            Err(Refusal::new(RefusalCode::NotYours, message).hint("wait for the person"))
+        }
+        Asker::Session(_) | Asker::Stranger | Asker::Person | Asker::Engine => Ok(()),
+    }
 }
 
 fn passes(ledger: &Ledger<'_>, edge: &Transition, evidence: &Evidence, way: &str) -> Answered {

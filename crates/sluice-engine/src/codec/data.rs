@@ -311,6 +311,8 @@ pub(super) struct StoredGiven {
     root: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     harness: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    cause: Vec<String>,
 }
 
 impl From<&Given> for StoredGiven {
@@ -325,6 +327,7 @@ impl From<&Given> for StoredGiven {
             kind: (it.origin.kind != Kind::default()).then(|| it.origin.kind.word().to_owned()),
             root: it.origin.root.clone(),
             harness: it.origin.harness.clone(),
+            cause: it.origin.cause.clone(),
         }
     }
 }
@@ -342,6 +345,7 @@ impl From<StoredGiven> for Given {
                 kind: Kind::ALL.into_iter().find(|kind| Some(kind.word()) == it.kind.as_deref()).unwrap_or_default(),
                 root: it.root,
                 harness: it.harness,
+                cause: it.cause,
             },
         }
     }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use sluice_store::{Append, Order, Query, Reader, StoreError, StreamId, Writer};
 
-use super::{Clock, Event, OWNERSHIP};
+use super::{Clock, Event, Hindrance, OWNERSHIP};
 use crate::loader::{Loader, Trouble};
 use crate::reactor::Message;
 
@@ -39,6 +39,7 @@ pub(super) struct Storing {
     pub(super) messages: Sender<Event>,
     pub(super) stopping: Arc<AtomicBool>,
     pub(super) tidying: Option<Tidying>,
+    pub(super) hindrance: Hindrance,
 }
 
 impl Storing {
@@ -68,14 +69,23 @@ impl Storing {
             let answer = locked(&self.writer).append(batch.clone());
             match answer {
                 Ok(results) => {
+                    self.tell(None);
                     let _ = self.messages.send(Event::Message(Message::Committed(results)));
                     return Ok(());
                 }
                 // Nobody has been told of this batch; whoever asked asks again when the engine is back.
                 Err(error) if self.stopping.load(Ordering::Relaxed) => return Err(error),
-                Err(error) => std::thread::park_timeout(retry_after(error)?),
+                Err(error) => {
+                    self.tell(Some(error.to_string()));
+                    std::thread::park_timeout(retry_after(error)?);
+                }
             }
         }
+    }
+
+    /// Tells whoever waits why it takes long.
+    fn tell(&self, why: Option<String>) {
+        *self.hindrance.lock().unwrap_or_else(PoisonError::into_inner) = why;
     }
 }
 

@@ -17,13 +17,16 @@ use sluice_engine::actor::Outcome as Reported;
 use sluice_engine::codec::run_effect;
 use sluice_engine::host::Reporter;
 use sluice_engine::reactor::{Assignment, Message};
+use sluice_store::StreamId;
 use sluice_worker::process::end_marked;
 use sluice_worker::session::SessionId;
 
 use super::GRACE;
+use crate::evidence;
 use crate::ground::Ground;
 use crate::projects::described;
 use crate::runs::{SeenRun, id_of, performance};
+use crate::threads::Threads;
 
 pub(crate) use workspace::{branch as workspace_branch, pool as workspace_pool};
 
@@ -55,7 +58,7 @@ impl From<String> for Failed {
 }
 
 /// Carries an effect of a run out, and reports. Called on a thread that may wait.
-pub(super) fn carry_out(ground: &Arc<Ground>, assignment: Assignment, report: &Reporter) {
+pub(super) fn carry_out(ground: &Arc<Ground>, assignment: Assignment, report: &Reporter, threads: &Threads) {
     let Assignment { stream, effect, dispatch, .. } = assignment;
     let understood = run_effect::read(&effect.data).map_err(|error| error.to_string());
     let seen = id_of(&stream).ok_or_else(|| "no run".to_owned()).and_then(|id| {
@@ -63,13 +66,50 @@ pub(super) fn carry_out(ground: &Arc<Ground>, assignment: Assignment, report: &R
     });
     let outcome = match (understood, seen) {
         (Err(why), _) | (_, Err(why)) => Reported::Failed(why),
-        (Ok(Effect::Perform(wanted)), Ok(seen)) => Reported::Run(reported(perform(ground, &seen, &wanted))),
+        (Ok(Effect::Perform(wanted)), Ok(seen)) => Reported::Run(recorded(ground, &seen, &wanted)),
+        (Ok(Effect::Repeat { at }), Ok(seen)) => {
+            return repeat_at(ground, at.0, seen, Ending { stream, effect: effect.id, dispatch }, report, threads);
+        }
         (Ok(other), Ok(seen)) => match beside(ground, &seen, &effect.id, &other) {
             Ok(()) => Reported::Done,
             Err(why) => Reported::Failed(why),
         },
     };
     report.send(Message::Ended { stream, effect: effect.id, dispatch, outcome });
+}
+
+/// What is reported when something has ended, besides how.
+struct Ending {
+    stream: StreamId,
+    effect: String,
+    dispatch: u64,
+}
+
+/// Starts a run again when its moment has come; until then it takes nobody's thread.
+fn repeat_at(ground: &Arc<Ground>, at: i64, seen: SeenRun, over: Ending, report: &Reporter, threads: &Threads) {
+    let (weak, report, threads) = (Arc::downgrade(ground), report.clone(), threads.clone());
+    ground.later.at(at, &ground.clock, move || {
+        threads.run(move || {
+            let Some(ground) = weak.upgrade() else { return };
+            let outcome = match crate::service::repeat(&ground, &seen) {
+                Ok(()) => Reported::Done,
+                Err(problem) => {
+                    ground.note(&format!("the patrol of run {} does not go on: {}", seen.id, problem.message));
+                    Reported::Failed(problem.message)
+                }
+            };
+            let Ending { stream, effect, dispatch } = over;
+            report.send(Message::Ended { stream, effect, dispatch, outcome });
+        });
+    });
+}
+
+/// Carries out a performance, and keeps what it was told and what it gave.
+fn recorded(ground: &Arc<Ground>, seen: &SeenRun, wanted: &Perform) -> Report {
+    let record = evidence::begin(ground, seen, wanted);
+    let report = reported(perform(ground, seen, wanted));
+    record.end(ground, seen, wanted, &report);
+    report
 }
 
 fn reported(performed: Performed) -> Report {
@@ -104,12 +144,8 @@ fn beside(ground: &Arc<Ground>, seen: &SeenRun, effect: &str, wanted: &Effect) -
         }
         Effect::Notify(message) => super::notify(ground, &seen.id, message).map(drop),
         Effect::RunCommand(script) => script::hook(ground, seen, effect, script),
-        Effect::Start { recipe } => crate::service::start_again(ground, seen, recipe),
-        Effect::Repeat { at } => {
-            wait_until(ground, at.0);
-            crate::service::repeat(ground, seen)
-        }
-        Effect::Perform(_) | Effect::SetTimer(..) | Effect::ClearTimer(_) => Ok(()),
+        Effect::Start { recipe } => crate::service::start_again(ground, seen, effect, recipe),
+        Effect::Perform(_) | Effect::Repeat { .. } | Effect::SetTimer(..) | Effect::ClearTimer(_) => Ok(()),
     }
 }
 
@@ -126,14 +162,6 @@ fn stop(ground: &Arc<Ground>, name: &str) -> Result<(), String> {
 /// Ends every process of a run that has ended, in its groups or not, also what steps left behind that are long over.
 pub(crate) fn sweep(run: &str) -> usize {
     end_marked(&format!("SLUICE_RUN={run}"), HURRY)
-}
-
-/// Waits until a moment has come.
-fn wait_until(ground: &Ground, at: i64) {
-    use sluice_engine::host::Clock;
-    while let Some(left) = u64::try_from(at.saturating_sub(ground.clock.now().0)).ok().filter(|left| *left > 0) {
-        std::thread::park_timeout(Duration::from_millis(left));
-    }
 }
 
 /// What a step is called in commits and messages.

@@ -2,17 +2,19 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sluice_core::lifecycle::{HarnessChoice, Permissions as Allowed};
 use sluice_core::run::Perform;
 use sluice_core::task::effect::StartSession;
 use sluice_core::task::input::Found;
+use sluice_engine::loader::pin;
 use sluice_worker::harness::{Mode, Permissions, Request};
 use sluice_worker::session::{Limits, Place, Say, Spec, Standing, Window};
 
 use super::Done;
+use crate::clock::new_id;
 use crate::ground::{Ground, session_id, tmux_name};
 use crate::projects::described;
 use crate::runs::SeenRun;
@@ -35,6 +37,7 @@ pub(super) fn session(ground: &Arc<Ground>, seen: &Seen, wanted: &StartSession) 
     environment.extend(about(ground, seen));
     environment.insert("SLUICE_ROLE".into(), wanted.role.word().into());
     environment.insert("SLUICE_ATTEMPT".into(), wanted.session.0.to_string());
+    environment.insert("SLUICE_TOKEN".into(), token(&private)?);
     let lookup = |name: &str| environment.get(name).map(OsString::from);
     let invocation = harness
         .invocation(&Request {
@@ -67,8 +70,9 @@ pub(super) fn session(ground: &Arc<Ground>, seen: &Seen, wanted: &StartSession) 
     };
     ground.remember_checkout(&id, seen);
     let started = ground.sessions.start(&spec).map_err(|failure| described(&failure))?;
-    if let (true, Standing::Living(_), Some(typed)) = (started.fresh, &started.standing, &invocation.typed) {
-        let say = Say { ready_within: harness.watchdogs.start_up, ..Say::new(typed.clone()) };
+    if let (Standing::Living(_), Some(typed)) = (&started.standing, &invocation.typed) {
+        // The engine that started it may have been killed before it said this, or after.
+        let say = Say { ready_within: harness.watchdogs.start_up, ..Say::new(typed.clone()).once("prompt") };
         ground.sessions.say(&id, &say).map_err(|failure| described(&failure))?;
     }
     ground.watch(&seen.id, wanted.session);
@@ -113,4 +117,14 @@ pub(super) fn about_run(ground: &Ground, seen: &SeenRun, wanted: &Perform) -> BT
     .into_iter()
     .map(|(name, value)| (name.to_owned(), value))
     .collect()
+}
+
+/// A secret that is this session's alone; only its digest stays here. On this machine a session is known by its processes
+/// and needs none; over the network the secret says who asks.
+pub(super) fn token(private: &Path) -> Result<String, String> {
+    let secret = format!("{}{}{}", new_id()?, new_id()?, new_id()?);
+    let written = std::fs::create_dir_all(private)
+        .and_then(|()| std::fs::write(private.join("token.sha256"), pin(secret.as_bytes()).to_string()));
+    written.map_err(|error| format!("cannot prepare {}: {error}", private.display()))?;
+    Ok(secret)
 }

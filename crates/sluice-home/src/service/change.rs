@@ -11,7 +11,7 @@ use sluice_engine::reactor::{Message, Recorded};
 use sluice_worker::session::{Delivery, Say};
 use sluice_worker::workspace::Deleted;
 
-use super::{ANSWER_WITHIN, Service, Who, answered, ask, room};
+use super::{Service, Who, ask, room, wait};
 use crate::ground::session_id;
 use crate::hands;
 use crate::projects::{described, git, shown};
@@ -134,7 +134,7 @@ impl Service {
         };
         let said = Said::Remark(remark);
         let answer = reporter.ask(|token| Message::Say { token: Some(token), stream: stream(id), said });
-        answered(answer.recv_timeout(ANSWER_WITHIN).ok(), id)
+        wait(reporter, &answer, id)
     }
 
     /// Asks the worker for changes.

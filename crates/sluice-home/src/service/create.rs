@@ -14,7 +14,7 @@ use sluice_engine::reactor::{Message, Recorded};
 use sluice_engine::task_actor::TaskActor;
 use sluice_worker::taskfile;
 
-use super::{ANSWER_WITHIN, Service, Who, answered, refused};
+use super::{Service, Who, refused, wait};
 use crate::clock::new_id;
 use crate::definitions::{self, Chosen};
 use crate::files::home_file;
@@ -73,13 +73,16 @@ fn record(ground: &Ground, id: &str, chosen: Chosen, create: &Create, body: &str
     let now = ground.clock.next();
     let (actor, change) = TaskActor::create(lifecycle, digest.to_string(), id.to_owned(), create, now)
         .map_err(|refusal| refused(&refusal))?;
-    let unwritable = |why: String| Problem::fault(format!("{} cannot be written: {why}", file.display()));
+    let unwritable = |why: String| {
+        Problem::unavailable(format!("{} cannot be written: {why}", file.display()))
+            .hint("make room on its disk, or make its folder writable, and try again")
+    };
     file.parent().map_or(Ok(()), std::fs::create_dir_all).map_err(|error| unwritable(error.to_string()))?;
     taskfile::write(&file, body.as_bytes()).map_err(|error| unwritable(error.to_string()))?;
     let Some(reporter) = ground.reporter.get() else { return Err(Problem::unavailable("the engine is starting")) };
     let (actor, blobs) = (Box::new(actor), vec![(digest, pinned)]);
     let answer = reporter.ask(|token| Message::Create { token: Some(token), stream: stream(id), actor, change, blobs });
-    answered(answer.recv_timeout(ANSWER_WITHIN).ok(), id)
+    wait(reporter, &answer, id)
 }
 
 /// The project that is meant.

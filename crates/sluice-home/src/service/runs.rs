@@ -15,7 +15,7 @@ use sluice_engine::run_actor::RunActor;
 use sluice_store::Query;
 use sluice_worker::session::Stream;
 
-use super::{ANSWER_WITHIN, Service, Who, answered};
+use super::{ANSWER_WITHIN, Service, Who, wait};
 use crate::ground::Ground;
 use crate::hands::run::{data, sweep};
 use crate::runs::{SeenRun, id_of, stream};
@@ -33,9 +33,14 @@ impl Service {
         super::start::start(&self.ground, wanted)
     }
 
-    /// The run that is meant.
+    /// The run that is meant. Whoever sees its end also finds the files about it.
     pub fn run(&self, id: &str) -> Result<SeenRun, Problem> {
-        self.ground.tasks.find_run(id)
+        let seen = self.ground.tasks.find_run(id)?;
+        if view_run::is_process(&seen) {
+            self.ground.mirrors.write(&self.ground, &seen.id);
+        }
+        crate::evidence::conclude(&self.ground, &seen);
+        Ok(seen)
     }
 
     /// Runs, newest first; without `all` only those that have not ended.
@@ -49,7 +54,11 @@ impl Service {
         let ids = self.ground.tasks.list(&query)?.into_iter().filter_map(|it| id_of(&it.stream).map(str::to_owned));
         // One that cannot be read does not hide the others.
         let runs = ids.filter_map(|id| self.ground.tasks.load_run(&id).ok().flatten());
-        Ok(runs.filter(|seen| status.is_none_or(|status| seen.state.status() == status)).collect())
+        let fits = |seen: &SeenRun| {
+            let discarded = view_run::is_process(seen) && !is_listed(seen, true);
+            !discarded && status.is_none_or(|status| seen.state.status() == status)
+        };
+        Ok(runs.filter(fits).collect())
     }
 
     /// The processes that are active, oldest first; with `all` also those that were completed. What was cancelled is gone
@@ -196,9 +205,14 @@ impl Service {
         self.run(&seen.id)
     }
 
-    /// Ends a run with everything it has started. When this answers nothing of it lives any more.
+    /// Ends a run with everything it has started; of a patrol that rests, what would come next. When this answers, nothing
+    /// of the run lives any more.
     pub fn cancel_run(&self, who: &Who, id: &str, reason: String) -> Result<SeenRun, Problem> {
-        let seen = self.tell_run(who, id, Input::Cancel { reason })?;
+        let seen = self.run(id)?;
+        if *who == Who::Person && crate::patrols::end(&self.ground, &seen)?.is_some() {
+            return Ok(seen);
+        }
+        let seen = self.tell_run(who, &seen.id, Input::Cancel { reason })?;
         match sweep(&seen.id) {
             0 => Ok(seen),
             left => {
@@ -287,7 +301,7 @@ pub(crate) fn say(ground: &Ground, run: &str, input: Input) -> Result<Recorded, 
     let Some(reporter) = ground.reporter.get() else { return Err(Problem::unavailable("the engine is starting")) };
     let said = Said::Run(input);
     let answer = reporter.ask(|token| Message::Say { token: Some(token), stream: stream(run), said });
-    answered(answer.recv_timeout(ANSWER_WITHIN).ok(), run)
+    wait(reporter, &answer, run)
 }
 
 /// What is said about a step by hand.

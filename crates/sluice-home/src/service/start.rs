@@ -18,23 +18,40 @@ use sluice_worker::workspace::{Binding, WorkspaceName};
 
 use serde_json::Value;
 
-use super::{ANSWER_WITHIN, answered};
-use crate::clock::new_id;
+use super::wait;
+use crate::clock::{id_from, new_id};
 use crate::ground::Ground;
 use crate::hands::run::{data, workspace_branch, workspace_pool};
+use crate::patrols;
 use crate::runs::{SeenRun, stream};
+use crate::triggers::chain;
 
 /// Whose work it is: the engine's own hands on this machine.
 pub(super) const LOCAL: &str = "local";
 
+/// As what a run is started that no person asked for.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Started {
+    /// Its id: always the same, so that it is started once. A new one unless given.
+    pub(crate) id: Option<String>,
+    /// The recipes that led to it.
+    pub(crate) cause: Vec<String>,
+}
+
 /// Starts a recipe.
 pub(crate) fn start(ground: &Arc<Ground>, wanted: &StartRun) -> Result<SeenRun, Problem> {
+    start_as(ground, wanted, Started::default())
+}
+
+/// Starts a recipe that a person, a run or an event asks for.
+pub(crate) fn start_as(ground: &Arc<Ground>, wanted: &StartRun, started: Started) -> Result<SeenRun, Problem> {
     let root = checkout(Path::new(&wanted.cwd));
     let found = find(&wanted.recipe, &root, Path::new(&wanted.cwd), ground.places.home())?;
     let recipe = &found.plan.recipe;
     let inputs = inputs(recipe, &wanted.inputs)?;
-    let id = new_id().map_err(Problem::fault)?;
-    let kind = kind(recipe, &found.path);
+    let id = started.id.map_or_else(|| new_id().map_err(Problem::fault), Ok)?;
+    // Whoever does the steps by hand follows a process, whatever the file was written as.
+    let kind = if wanted.by_hand { Kind::Process } else { kind(recipe, &found.path) };
     let mode = if wanted.by_hand { Mode::ByHand } else { Mode::Engine };
     let harness = wanted.harness.clone().unwrap_or_default();
     if !harness.is_empty() {
@@ -54,7 +71,7 @@ pub(crate) fn start(ground: &Arc<Ground>, wanted: &StartRun) -> Result<SeenRun, 
         prompt: wanted.prompt.clone().unwrap_or_default(),
         workspace,
         work_order: wanted.work_order.clone().unwrap_or_default(),
-        origin: Origin { kind, root: root.display().to_string(), harness },
+        origin: Origin { kind, root: root.display().to_string(), harness, cause: started.cause },
     };
     begin(ground, &found.plan, found.pinned, given)
 }
@@ -68,7 +85,8 @@ fn begin(ground: &Arc<Ground>, plan: &Arc<Plan>, pinned: Vec<u8>, given: Given) 
     let (actor, blobs) = (Box::new(actor), vec![(digest, pinned)]);
     let answer =
         reporter.ask(|token| Message::Create { token: Some(token), stream: stream(&id), actor, change, blobs });
-    answered(answer.recv_timeout(ANSWER_WITHIN).ok(), &id)?;
+    wait(reporter, &answer, &id)?;
+    ground.mirrors.write(ground, &id);
     ground.tasks.load_run(&id)?.ok_or_else(|| Problem::fault(format!("run {id} is gone as soon as it began")))
 }
 
@@ -213,8 +231,12 @@ fn typed(name: &str, kind: InputKind, value: &serde_json::Value) -> Result<Data,
     })
 }
 
-/// Starts another recipe at the end of a run.
-pub(crate) fn start_again(ground: &Arc<Ground>, seen: &SeenRun, recipe: &str) -> Result<(), String> {
+/// Starts another recipe at the end of a run. Asked for again after a crash, it finds the one that was started.
+pub(crate) fn start_again(ground: &Arc<Ground>, seen: &SeenRun, effect: &str, recipe: &str) -> Result<(), String> {
+    let id = id_from(&["start", &seen.id, effect]);
+    if ground.tasks.load_run(&id).map_err(|problem| problem.message)?.is_some() {
+        return Ok(());
+    }
     let given = &seen.state.given;
     let wanted = StartRun {
         recipe: recipe.to_owned(),
@@ -224,23 +246,25 @@ pub(crate) fn start_again(ground: &Arc<Ground>, seen: &SeenRun, recipe: &str) ->
         harness: Some(given.origin.harness.clone()).filter(|name| !name.is_empty()),
         ..StartRun::default()
     };
-    start(ground, &wanted).map(drop).map_err(|problem| problem.message)
+    let started = Started { id: Some(id), cause: chain(seen) };
+    start_as(ground, &wanted, started).map(drop).map_err(|problem| problem.message)
 }
 
-/// Starts the same recipe once more, as it was pinned and with what it was given. Asked for again after a crash, it finds
-/// the one that was started.
-pub(crate) fn repeat(ground: &Arc<Ground>, seen: &SeenRun) -> Result<(), String> {
-    let turn = seen.id.rsplit_once("-r").and_then(|(_, turn)| turn.parse::<u64>().ok()).unwrap_or(0);
-    let first = seen.id.rsplit_once("-r").filter(|_| turn > 0).map_or(seen.id.as_str(), |(first, _)| first);
-    let id = format!("{first}-r{}", turn + 1);
-    if ground.tasks.load_run(&id).map_err(|problem| problem.message)?.is_some() {
+/// Starts the same recipe once more, as it was pinned and with what it was given, if that is still wanted. Asked for again
+/// after a crash, it finds the one that was started.
+pub(crate) fn repeat(ground: &Arc<Ground>, seen: &SeenRun) -> Result<(), Problem> {
+    if patrols::wish(ground, &seen.id)?.is_none() {
         return Ok(());
     }
-    let pinned = ground.tasks.pinned(&seen.id).map_err(|problem| problem.message)?;
-    let mut given = seen.state.given.clone();
-    if !given.workspace.is_empty() {
-        given.workspace = worktree(ground, Path::new(&given.origin.root), &id).map_err(|problem| problem.message)?;
+    let id = patrols::next(&seen.id);
+    if ground.tasks.load_run(&id)?.is_none() {
+        let pinned = ground.tasks.pinned(&seen.id)?;
+        let mut given = seen.state.given.clone();
+        if !given.workspace.is_empty() {
+            given.workspace = worktree(ground, Path::new(&given.origin.root), &id)?;
+        }
+        given.id = id;
+        begin(ground, &seen.plan, pinned, given)?;
     }
-    given.id = id;
-    begin(ground, &seen.plan, pinned, given).map(drop).map_err(|problem| problem.message)
+    patrols::tidy(ground, seen)
 }

@@ -41,6 +41,38 @@ pub fn history_comes_in_pages(place: Place<'_>) {
     assert_eq!(reader.history(&id("nobody"), 0, 5).unwrap(), []);
 }
 
+/// A history is whole however long it is and wherever one starts: a store may find old events in another way than the
+/// latest, and the way must not show. Another writer takes over in between, and a stream of the middle is forgotten.
+pub fn long_histories_are_whole(place: Place<'_>) {
+    const APPENDS: u64 = 300;
+    let (mut writer, mut reader) = owner(place);
+    let mut versions = [0_u64; 3];
+    for at in 0..APPENDS {
+        let which = (at % 3) as usize;
+        let append = several(&format!("s{which}"), versions[which], at % 4 + 1);
+        versions[which] = append.version();
+        assert_eq!(writer.append(vec![append]).unwrap(), [Ok(versions[which])]);
+        if at % 41 == 0 {
+            drop(writer);
+            (writer, reader) = owner(place);
+        }
+        if at == 100 {
+            assert_eq!(writer.append(vec![last("gone", 0)]).unwrap(), [Ok(1)]);
+            assert_eq!(writer.forget(&[id("gone")]).unwrap(), 1);
+        }
+        let (after, until) = (versions[which].saturating_sub(at % 7), versions[which]);
+        let latest: Vec<(u64, Event)> = (after + 1..=until).map(|number| (number, told(number))).collect();
+        assert_eq!(reader.history(&id(&format!("s{which}")), after, 100).unwrap(), latest, "after {at} appends");
+    }
+    for (which, version) in versions.into_iter().enumerate() {
+        for after in (0..version).step_by(17) {
+            let whole: Vec<(u64, Event)> = (after + 1..=version).map(|number| (number, told(number))).collect();
+            assert_eq!(reader.history(&id(&format!("s{which}")), after, 10_000).unwrap(), whole, "after {after}");
+        }
+    }
+    assert_eq!(reader.history(&id("gone"), 0, 9).unwrap(), []);
+}
+
 /// The order of the log is that of the batches and of the appends in them.
 pub fn the_log_comes_in_pages_and_in_order(place: Place<'_>) {
     let (mut writer, mut reader) = owner(place);

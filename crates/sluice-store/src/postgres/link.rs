@@ -25,7 +25,8 @@ const LAST_RETRY: Duration = Duration::from_secs(5);
 // - A machine that vanished inside a transaction must not hold the owner's row for ever.
 // - Everything we ask is a look-up or a walk along an index. Statistics that are old or not there yet must not talk the
 //   planner into reading a whole table or sorting it. What is switched off counts as enormously dear, and what is dear
-//   is compiled first, which takes 100 ms: hence no `jit`.
+//   is compiled first, which takes 100 ms: hence no `jit`. And since there is one good plan for each statement whatever
+//   its values, it is made once.
 const SETTINGS: &str = "
 SET search_path = sluice, pg_catalog;
 SET lock_timeout = '5s';
@@ -36,6 +37,7 @@ SET enable_hashjoin = off;
 SET enable_mergejoin = off;
 SET enable_sort = off;
 SET jit = off;
+SET plan_cache_mode = force_generic_plan;
 SELECT set_config('synchronous_commit', 'on', false)
     WHERE current_setting('synchronous_commit') IN ('off', 'local');
 ";

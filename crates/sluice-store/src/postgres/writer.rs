@@ -1,4 +1,4 @@
-//! The writing side on PostgreSQL: a batch is one transaction of three round trips, under the lock of the owner's row.
+//! The writing side on PostgreSQL: a batch is one transaction of two round trips, under the lock of the owner's row.
 //!
 //! The lock is held from the first look at the epoch to the end of the transaction, so no two writers are ever in a
 //! batch at once, and the log grows in the order of the commits. What a cut-off commit became is found out before
@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use futures_util::future::{join_all, join3};
+use futures_util::future::{join, join_all, join3};
 
 use super::columns::{Write, writes};
 use super::link::{Link, Session, Trouble};
@@ -109,10 +109,9 @@ impl Writer for PostgresWriter {
                 (*events == append.events).then(|| append.version())
             };
             let plan = Plan::of(&batch, versions, stored_before);
-            send(session, &writes(&plan, epoch, last)).await?;
             let stored = plan.stored.iter().map(|it| ((it.stream.clone(), it.expected), it.events.clone()));
             *doubt = Some(Doubt { position: last + 1, epoch, stored: stored.collect() });
-            session.client.batch_execute("COMMIT").await?;
+            send_and_commit(session, &writes(&plan, epoch, last)).await?;
             *doubt = None;
             Ok(plan.answers)
         })?;
@@ -178,8 +177,9 @@ async fn begin(
     Ok(Some((owner.get(0), versions)))
 }
 
-/// Sends all statements together: one round trip. The first that failed is the one that matters.
-async fn send(session: &mut Session, writes: &[Write<'_>]) -> Result<(), Trouble> {
+/// Sends all statements and the commit together: one round trip. The first that failed is the one that matters; the
+/// commit behind it is then a rollback.
+async fn send_and_commit(session: &mut Session, writes: &[Write<'_>]) -> Result<(), Trouble> {
     let mut statements = Vec::with_capacity(writes.len());
     for write in writes {
         let values: Vec<_> =
@@ -188,10 +188,13 @@ async fn send(session: &mut Session, writes: &[Write<'_>]) -> Result<(), Trouble
     }
     let client = &session.client;
     let sent = statements.iter().map(|(statement, values)| client.execute(statement, values));
-    for done in join_all(sent).await {
+    // Each goes out when it is first polled, and few are polled in order; of many, `join_all` promises no order.
+    debug_assert!(statements.len() <= 30, "the commit could overtake a statement");
+    let (sent, committed) = join(join_all(sent), client.batch_execute("COMMIT")).await;
+    for done in sent {
         done?;
     }
-    Ok(())
+    Ok(committed?)
 }
 
 async fn forget(session: &Session, names: &[&str]) -> Result<usize, Trouble> {

@@ -6,13 +6,13 @@
 use rusqlite::types::ToSql;
 use rusqlite::{Connection, Row};
 
-use super::reader::{CARD_COLUMNS, card};
+use super::reader::{CARD_COLUMNS, HEADER_OF_STREAM, card};
 use crate::{Order, Page, Query, StreamId, Summary};
 
 pub(super) fn list(connection: &Connection, query: &Query) -> Result<Page, rusqlite::Error> {
     let mut conditions = Vec::new();
     let mut values: Vec<&dyn ToSql> = Vec::new();
-    for (column, wanted) in [("kind", &query.kind), ("status", &query.status), ("belongs", &query.group)] {
+    for (column, wanted) in [("stream.kind", &query.kind), ("status", &query.status), ("belongs", &query.group)] {
         if let Some(wanted) = wanted {
             values.push(wanted);
             conditions.push(format!("{column} = ?{}", values.len()));
@@ -37,7 +37,7 @@ pub(super) fn list(connection: &Connection, query: &Query) -> Result<Page, rusql
     let limit = query.limit as i64;
     values.push(&limit);
     let sql = format!(
-        "SELECT id, version, {CARD_COLUMNS} FROM stream INDEXED BY {} {filter}
+        "SELECT id, header.version, {CARD_COLUMNS} FROM stream INDEXED BY {} {HEADER_OF_STREAM} {filter}
          ORDER BY created {direction}, id {direction} LIMIT ?{}",
         index(query),
         values.len()

@@ -13,7 +13,12 @@ use crate::{
 };
 
 /// The columns that make a card, in the order in which [`card`] takes them.
-pub(super) const CARD_COLUMNS: &str = "kind, status, belongs, title, open, created, updated";
+pub(super) const CARD_COLUMNS: &str =
+    "stream.kind, stream.status, stream.belongs, stream.title, stream.open, stream.created, header.time";
+
+/// Puts the header beside a stream. One that is missing is damage, and reads as values that cannot be.
+pub(super) const HEADER_OF_STREAM: &str =
+    "LEFT JOIN part AS header ON header.stream = stream.number AND header.what = 3 AND header.key = 0";
 
 /// The card that stands in a row from this column on.
 pub(super) fn card(row: &Row<'_>, from: usize) -> Result<Card, rusqlite::Error> {
@@ -52,6 +57,16 @@ pub(super) fn header_sum(stream: &StreamId, version: u64, header: &Header) -> i6
     ])
 }
 
+/// The key of a row as one number, in the same order.
+pub(super) fn row_key(key: RowKey) -> i64 {
+    ((u64::from(key.0) << 32 | u64::from(key.1)) ^ 1 << 63) as i64
+}
+
+fn read_row_key(key: i64) -> RowKey {
+    let key = key as u64 ^ 1 << 63;
+    RowKey((key >> 32) as u32, key as u32)
+}
+
 /// The checksum of a row, with its key.
 pub(super) fn row_sum(stream: i64, key: RowKey, data: &[u8]) -> i64 {
     sum(&[&stream.to_le_bytes(), &key.0.to_le_bytes(), &key.1.to_le_bytes(), data])
@@ -61,6 +76,17 @@ pub(super) fn row_sum(stream: i64, key: RowKey, data: &[u8]) -> i64 {
 pub(super) fn effect_sum(stream: i64, effect: &Effect) -> i64 {
     sum(&[&stream.to_le_bytes(), effect.id.as_bytes(), effect.kind.as_bytes(), &effect.data])
 }
+
+/// The events of a stream as far as the index knows them. Starts at the row that holds the one that is asked for, which
+/// may begin before it.
+const INDEXED_EVENTS: &str = "SELECT log.first, log.events FROM log_index AS place
+     CROSS JOIN log ON log.position = place.position AND log.stream = place.stream AND log.first = place.first
+     WHERE place.stream = ?1 AND place.first >= coalesce(
+         (SELECT max(first) FROM log_index WHERE stream = ?1 AND first <= ?2), 0)
+     ORDER BY place.first";
+/// The events of a stream that the index does not know yet.
+const LATEST_EVENTS: &str = "SELECT first, events FROM log
+     WHERE position > (SELECT indexed FROM owner) AND stream = ?1 AND first + count > ?2 ORDER BY position";
 
 /// The reading side of a [`super::Sqlite`].
 pub struct SqliteReader {
@@ -81,51 +107,41 @@ impl SqliteReader {
         if is == should { Ok(()) } else { Err(self.place.corrupt(format!("{what} with a wrong checksum"))) }
     }
 
-    fn rows(&self, number: i64) -> Result<Vec<(RowKey, Vec<u8>)>, StoreError> {
-        let sql = "SELECT major, minor, data, sum FROM piece WHERE stream = ?1 ORDER BY major, minor";
+    /// Rows, effects and timers of a stream, in the order in which they stand.
+    fn parts(&self, number: i64, stored: &mut Stored) -> Result<(), StoreError> {
+        let sql = "SELECT what, key, data, sum, time, kind, holder FROM part WHERE stream = ?1 AND what < 3
+             ORDER BY what, key";
         let mut statement = self.connection.prepare_cached(sql).map_err(self.fault())?;
         let mut found = statement.query([number]).map_err(self.fault())?;
-        let mut rows = Vec::new();
         while let Some(row) = found.next().map_err(self.fault())? {
-            let read = || Ok((RowKey(row.get(0)?, row.get(1)?), row.get::<_, Vec<u8>>(2)?, row.get(3)?));
-            let (key, data, should) = read().map_err(self.fault())?;
-            self.check("a row", row_sum(number, key, &data), should)?;
-            rows.push((key, data));
+            match row.get::<_, i64>(0).map_err(self.fault())? {
+                0 => {
+                    let read = || Ok((read_row_key(row.get(1)?), row.get::<_, Vec<u8>>(2)?, row.get(3)?));
+                    let (key, data, should) = read().map_err(self.fault())?;
+                    self.check("a row", row_sum(number, key, &data), should)?;
+                    stored.rows.push((key, data));
+                }
+                1 => {
+                    let (open, should) = effect(row).map_err(self.fault())?;
+                    self.check("an effect", effect_sum(number, &open.effect), should)?;
+                    stored.effects.push(open);
+                }
+                2 => {
+                    let read = || Ok((row.get(1)?, row.get(4)?));
+                    stored.timers.push(read().map_err(self.fault())?);
+                }
+                other => return Err(self.place.corrupt(format!("a part of kind {other}"))),
+            }
         }
-        Ok(rows)
-    }
-
-    fn effects(&self, number: i64) -> Result<Vec<OpenEffect>, StoreError> {
-        let sql = "SELECT id, kind, data, holder, until, sum FROM effect WHERE stream = ?1 ORDER BY id";
-        let mut statement = self.connection.prepare_cached(sql).map_err(self.fault())?;
-        let mut found = statement.query([number]).map_err(self.fault())?;
-        let mut effects = Vec::new();
-        while let Some(row) = found.next().map_err(self.fault())? {
-            let read = || {
-                let effect = Effect { id: row.get(0)?, kind: row.get(1)?, data: row.get(2)? };
-                let (holder, until): (Option<String>, Option<i64>) = (row.get(3)?, row.get(4)?);
-                let lease = holder.zip(until).map(|(holder, until)| Lease { holder, until });
-                Ok((OpenEffect { effect, lease }, row.get(5)?))
-            };
-            let (open, should) = read().map_err(self.fault())?;
-            self.check("an effect", effect_sum(number, &open.effect), should)?;
-            effects.push(open);
-        }
-        Ok(effects)
-    }
-
-    fn timers(&self, number: i64) -> Result<Vec<(String, i64)>, StoreError> {
-        let read = || {
-            let sql = "SELECT key, due FROM timer WHERE stream = ?1 ORDER BY key";
-            let mut statement = self.connection.prepare_cached(sql)?;
-            statement.query_map([number], |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<Result<Vec<_>, _>>()
-        };
-        read().map_err(self.fault())
+        Ok(())
     }
 
     fn stored(&self, stream: &StreamId) -> Result<Option<Stored>, StoreError> {
         let find = || {
-            let sql = format!("SELECT number, version, {CARD_COLUMNS}, data, sum FROM stream WHERE id = ?1");
+            let sql = format!(
+                "SELECT number, header.version, {CARD_COLUMNS}, header.data, header.sum
+                 FROM stream {HEADER_OF_STREAM} WHERE id = ?1"
+            );
             let read = |row: &Row<'_>| {
                 let header = Header { card: card(row, 2)?, data: row.get(9)? };
                 Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)? as u64, header, row.get::<_, i64>(10)?))
@@ -134,32 +150,31 @@ impl SqliteReader {
         };
         let Some((number, version, header, should)) = find().map_err(self.fault())? else { return Ok(None) };
         self.check("a header", header_sum(stream, version, &header), should)?;
-        let (rows, effects, timers) = (self.rows(number)?, self.effects(number)?, self.timers(number)?);
-        Ok(Some(Stored { version, header, rows, effects, timers }))
+        let mut stored = Stored { version, header, rows: Vec::new(), effects: Vec::new(), timers: Vec::new() };
+        self.parts(number, &mut stored)?;
+        Ok(Some(stored))
     }
 
     fn events(&self, stream: &StreamId, after: u64, limit: usize) -> Result<Vec<(u64, Event)>, StoreError> {
         let find = || {
-            let mut statement = self.connection.prepare_cached("SELECT number, version FROM stream WHERE id = ?1")?;
+            let sql = format!("SELECT number, header.version FROM stream {HEADER_OF_STREAM} WHERE id = ?1");
             let read = |row: &Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)? as u64));
-            statement.query_row([stream.as_str()], read).optional()
+            self.connection.prepare_cached(&sql)?.query_row([stream.as_str()], read).optional()
         };
         let Some((number, version)) = find().map_err(self.fault())? else { return Ok(Vec::new()) };
-        // Starts at the row that holds the event after `after`, which may begin before it.
-        let sql = "SELECT first, events FROM log WHERE stream = ?1 AND first >= coalesce(
-                 (SELECT max(first) FROM log WHERE stream = ?1 AND first <= ?2), 0)
-             ORDER BY first";
-        let mut statement = self.connection.prepare_cached(sql).map_err(self.fault())?;
         let start = i64::try_from(after.saturating_add(1)).unwrap_or(i64::MAX);
-        let mut found = statement.query(params![number, start]).map_err(self.fault())?;
         let mut history: Vec<(u64, Event)> = Vec::new();
         let wanted = usize::try_from(version.saturating_sub(after)).map_or(limit, |left| left.min(limit));
-        while history.len() < wanted
-            && let Some(row) = found.next().map_err(self.fault())?
-        {
-            let (first, events): (i64, Vec<u8>) = both(row).map_err(self.fault())?;
-            let events = codec::decode(&events).map_err(|detail| self.place.corrupt(detail))?;
-            history.extend((first as u64..).zip(events).filter(|(number, _)| *number > after));
+        for sql in [INDEXED_EVENTS, LATEST_EVENTS] {
+            let mut statement = self.connection.prepare_cached(sql).map_err(self.fault())?;
+            let mut found = statement.query(params![number, start]).map_err(self.fault())?;
+            while history.len() < wanted
+                && let Some(row) = found.next().map_err(self.fault())?
+            {
+                let (first, events): (i64, Vec<u8>) = both(row).map_err(self.fault())?;
+                let events = codec::decode(&events).map_err(|detail| self.place.corrupt(detail))?;
+                history.extend((first as u64..).zip(events).filter(|(number, _)| *number > after));
+            }
         }
         history.truncate(wanted);
         if history.len() == wanted && history.iter().zip(1..).all(|((number, _), at)| *number == after + at) {
@@ -250,6 +265,13 @@ impl Reader for SqliteReader {
         self.check("a blob", sum(&[&body]), should)?;
         Ok(Some(body))
     }
+}
+
+fn effect(row: &Row<'_>) -> Result<(OpenEffect, i64), rusqlite::Error> {
+    let effect = Effect { id: row.get(1)?, kind: row.get(5)?, data: row.get(2)? };
+    let (holder, until): (Option<String>, Option<i64>) = (row.get(6)?, row.get(4)?);
+    let lease = holder.zip(until).map(|(holder, until)| Lease { holder, until });
+    Ok((OpenEffect { effect, lease }, row.get(3)?))
 }
 
 fn both(row: &Row<'_>) -> Result<(i64, Vec<u8>), rusqlite::Error> {

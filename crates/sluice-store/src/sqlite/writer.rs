@@ -1,15 +1,14 @@
 //! The writing side on SQLite: one transaction per batch, and what the owner knows of streams it wrote before.
 //!
 //! No savepoints: an append can only fail on its version, and that is looked at before anything of it is written.
-//! What is known of streams is true as long as the
-//! epoch is, and is thrown away when a transaction fails.
+//! What is known of streams is true as long as the epoch is, and is thrown away when a transaction fails.
 
 mod knowledge;
 mod statements;
 
 use std::time::Duration;
 
-use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
+use rusqlite::{Connection, OptionalExtension, params};
 
 use super::fault::Place;
 use crate::memory::system_time;
@@ -17,6 +16,9 @@ use crate::ownership::Owner;
 use crate::{Append, Conflict, Ownership, StoreError, StreamId, Writer, admit};
 use knowledge::Knowledge;
 use statements::Statements;
+
+/// How many rows of the log its index may lag behind: whoever asks for a history looks through so many at most.
+const MOST_BEHIND: u64 = 64;
 
 /// The writing side of a [`super::Sqlite`].
 pub struct SqliteWriter {
@@ -32,22 +34,28 @@ impl SqliteWriter {
     }
 
     /// Does something in one transaction that is durable afterwards. Whatever fails, nothing is known any more.
+    ///
+    /// Not the driver's own transactions: they parse their statements anew each time.
     fn commit<T>(
         &mut self,
-        work: impl FnOnce(&Transaction<'_>, &mut Knowledge) -> Result<T, StoreError>,
+        work: impl FnOnce(&Connection, &mut Knowledge) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        let place = &self.place;
-        let done = self
-            .connection
-            .transaction_with_behavior(TransactionBehavior::Immediate)
-            .map_err(|error| place.fault(error))
-            .and_then(|transaction| {
-                let answer = work(&transaction, &mut self.knowledge)?;
-                transaction.commit().map_err(|error| place.fault(error))?;
-                Ok(answer)
-            });
+        let (place, connection) = (&self.place, &self.connection);
+        let say = |sql: &str| {
+            let done = connection.prepare_cached(sql).and_then(|mut it| it.execute([]));
+            done.map_err(|error| place.fault(error))
+        };
+        let done = say("BEGIN IMMEDIATE").and_then(|_| {
+            let answer = work(connection, &mut self.knowledge)?;
+            say("COMMIT")?;
+            Ok(answer)
+        });
         if done.is_err() {
             self.knowledge.clear();
+            // A transaction that SQLite has not ended by itself. If it cannot be ended, the next one cannot begin.
+            if !connection.is_autocommit() {
+                let _ = say("ROLLBACK");
+            }
         }
         done
     }
@@ -60,10 +68,10 @@ impl SqliteWriter {
 impl Writer for SqliteWriter {
     fn own(&mut self, owner: &str, ttl: Duration) -> Result<Ownership, StoreError> {
         let (place, mine) = (self.place.clone(), self.epoch);
-        let epoch = self.commit(|transaction, _| {
-            let mut stored = read_owner(transaction).map_err(|error| place.fault(error))?;
+        let epoch = self.commit(|connection, _| {
+            let mut stored = read_owner(connection).map_err(|error| place.fault(error))?;
             let epoch = stored.take(mine, owner, system_time(), ttl)?;
-            write_owner(transaction, &stored).map_err(|error| place.fault(error))?;
+            write_owner(connection, &stored).map_err(|error| place.fault(error))?;
             Ok(epoch)
         })?;
         if mine != Some(epoch) {
@@ -77,38 +85,42 @@ impl Writer for SqliteWriter {
         let Some(epoch) = self.epoch.take() else { return Ok(()) };
         let place = self.place.clone();
         self.knowledge.clear();
-        self.commit(|transaction, _| {
+        self.commit(|connection, _| {
             let sql = "UPDATE owner SET name = NULL WHERE epoch = ?1";
-            transaction.execute(sql, [epoch as i64]).map_err(|error| place.fault(error))?;
+            connection.execute(sql, [epoch as i64]).map_err(|error| place.fault(error))?;
             Ok(())
-        })
+        })?;
+        // So that the file alone is the whole store: people copy it. A reader may be in the way, and then it is not.
+        let _ = self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+        Ok(())
     }
 
     fn append(&mut self, batch: Vec<Append>) -> Result<Vec<Result<u64, Conflict>>, StoreError> {
         admit::admit(&batch)?;
         let (place, mine) = (self.place.clone(), self.mine()?);
-        self.commit(|transaction, knowledge| {
-            check_epoch(transaction, mine, &place)?;
-            let mut statements = Statements::prepare(transaction).map_err(|error| place.fault(error))?;
+        self.commit(|connection, knowledge| {
+            check_epoch(connection, mine, &place)?;
+            let mut statements = Statements::new(connection);
             let mut answers = Vec::with_capacity(batch.len());
             for append in &batch {
                 answers.push(statements.append(append, knowledge, &place)?);
             }
+            knowledge.index(connection, MOST_BEHIND).map_err(|error| place.fault(error))?;
             Ok(answers)
         })
     }
 
     fn forget(&mut self, streams: &[StreamId]) -> Result<usize, StoreError> {
         let (place, mine) = (self.place.clone(), self.mine()?);
-        self.commit(|transaction, knowledge| {
-            check_epoch(transaction, mine, &place)?;
-            // Before the last row of the log may go, its place must be written down.
-            let last = knowledge.last(transaction).map_err(|error| place.fault(error))?;
+        self.commit(|connection, knowledge| {
+            check_epoch(connection, mine, &place)?;
             let mut forget = || {
-                transaction.execute("UPDATE owner SET position = max(position, ?1)", [last as i64])?;
+                let last = knowledge.index(connection, 0)?;
+                // Before the last row of the log may go, its place must be written down.
+                connection.execute("UPDATE owner SET position = max(position, ?1)", [last as i64])?;
                 let mut gone = 0;
                 for stream in streams {
-                    gone += usize::from(forget_one(transaction, stream)?);
+                    gone += usize::from(forget_one(connection, stream)?);
                     knowledge.remove(stream);
                 }
                 Ok(gone)
@@ -141,8 +153,10 @@ fn forget_one(connection: &Connection, stream: &StreamId) -> Result<bool, rusqli
     let number: Option<i64> =
         connection.prepare_cached(find)?.query_row([stream.as_str()], |row| row.get(0)).optional()?;
     let Some(number) = number else { return Ok(false) };
-    connection.prepare_cached("DELETE FROM log WHERE stream = ?1")?.execute([number])?;
-    connection.prepare_cached("DELETE FROM piece WHERE stream = ?1")?.execute([number])?;
+    let log = "DELETE FROM log WHERE position IN (SELECT position FROM log_index WHERE stream = ?1)";
+    for sql in [log, "DELETE FROM log_index WHERE stream = ?1", "DELETE FROM part WHERE stream = ?1"] {
+        connection.prepare_cached(sql)?.execute([number])?;
+    }
     let mut used = connection.prepare_cached("DELETE FROM blob_use WHERE stream = ?1 RETURNING digest")?;
     let digests: Vec<Vec<u8>> = used.query_map([number], |row| row.get(0))?.collect::<Result<_, _>>()?;
     let unused = "DELETE FROM blob WHERE digest = ?1 AND NOT EXISTS (SELECT 1 FROM blob_use WHERE digest = ?1)";

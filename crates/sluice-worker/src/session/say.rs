@@ -31,12 +31,22 @@ pub struct Say {
     pub ready_within: Duration,
     /// How long the agent may read nothing before it is given up.
     pub patience: Duration,
+    /// A name under which the session's shim remembers that this was delivered. Whoever was killed before the answer
+    /// came can say it again under the same name: it is typed once.
+    pub once: Option<String>,
 }
 
 impl Say {
     /// A text with Enter, for an agent that is ready.
     pub fn new(text: impl Into<String>) -> Self {
-        Self { text: text.into(), enter: true, ready_within: Duration::ZERO, patience: Duration::from_secs(10) }
+        let patience = Duration::from_secs(10);
+        Self { text: text.into(), enter: true, ready_within: Duration::ZERO, patience, once: None }
+    }
+
+    /// The same, typed once however often it is said under this name.
+    #[must_use]
+    pub fn once(self, name: impl Into<String>) -> Self {
+        Self { once: Some(name.into()), ..self }
     }
 }
 
@@ -67,6 +77,8 @@ pub(crate) struct Order {
     pub(crate) enter: bool,
     pub(crate) ready_within_ms: u64,
     pub(crate) patience_ms: u64,
+    #[serde(default)]
+    pub(crate) once: Option<String>,
 }
 
 /// Hands a text to the shim of a session and waits for what came of it.
@@ -87,6 +99,7 @@ pub(super) fn say(folder: &Folder, say: &Say) -> io::Result<Delivery> {
         enter: say.enter,
         ready_within_ms: super::record::milliseconds(say.ready_within),
         patience_ms: super::record::milliseconds(say.patience),
+        once: say.once.clone(),
     };
     let mut bytes = serde_json::to_vec(&order)?;
     bytes.push(b'\n');

@@ -28,6 +28,8 @@ impl Sessions {
         let mut fresh = false;
         if let Look::Unclaimed = look(&folder).map_err(|source| reading(id, source))? {
             folder.write_spec(spec).map_err(|source| reading(id, source))?;
+            // The agent may ask for something before its start is heard of here.
+            self.watcher.expect(id, &folder);
             let shim = self.send_shim(spec, &folder)?;
             fresh = true;
             // Another shim may be at it, from an engine that died: then ours is gone already, and the other is waited

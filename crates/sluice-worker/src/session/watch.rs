@@ -15,7 +15,7 @@ use rustix::event::{EventfdFlags, eventfd};
 
 use super::folder::Folder;
 use super::record::{SessionId, StartRecord};
-use super::standing::{Gone, Standing, reap, settle};
+use super::standing::{Gone, Look, Standing, look, reap, settle};
 use super::{Failure, Sessions};
 use crate::process::wait_for_any;
 
@@ -34,6 +34,9 @@ struct Watched {
 #[derive(Default)]
 struct State {
     living: BTreeMap<SessionId, Watched>,
+    /// Those whose shim may start the agent at any moment: that is on disk before the agent can ask for anything, and
+    /// before anybody here has heard of it.
+    starting: BTreeMap<SessionId, Folder>,
     stopping: bool,
 }
 
@@ -78,6 +81,7 @@ impl Watcher {
     /// Takes note of a living session.
     pub(super) fn know(&self, id: &SessionId, record: &StartRecord) {
         let mut state = self.shared.lock();
+        state.starting.remove(id);
         state.living.entry(id.clone()).or_insert_with(|| Watched {
             record: record.clone(),
             shim: record.shim.open().map(Arc::new),
@@ -87,8 +91,24 @@ impl Watcher {
         self.shared.wake();
     }
 
-    /// The sessions that are taken for living.
+    /// A session is about to be started.
+    pub(super) fn expect(&self, id: &SessionId, folder: &Folder) {
+        let mut state = self.shared.lock();
+        if !state.living.contains_key(id) {
+            state.starting.insert(id.clone(), folder.clone());
+        }
+    }
+
+    /// The sessions that are taken for living, with those that have just come to life.
     pub(super) fn known(&self) -> Vec<(SessionId, StartRecord)> {
+        let starting = self.shared.lock().starting.clone();
+        for (id, folder) in starting {
+            match look(&folder) {
+                Ok(Look::Living(record)) => self.know(&id, &record),
+                Ok(Look::Over) => drop(self.shared.lock().starting.remove(&id)),
+                Ok(Look::Unclaimed | Look::Starting(_)) | Err(_) => {}
+            }
+        }
         self.shared.lock().living.iter().map(|(id, watched)| (id.clone(), watched.record.clone())).collect()
     }
 

@@ -93,6 +93,8 @@ pub(super) struct Relay {
     texts: VecDeque<super::control::Received>,
     /// When the typing wants to go on, and whether it waits for room.
     typing_next: Option<(Instant, bool)>,
+    /// What was delivered under a name, the latest last.
+    delivered: VecDeque<(String, Delivery)>,
     phase: Phase,
 }
 
@@ -130,6 +132,7 @@ impl Relay {
             typing: None,
             texts: VecDeque::new(),
             typing_next: None,
+            delivered: VecDeque::new(),
             phase: Phase::Running,
         })
     }
@@ -303,6 +306,7 @@ impl Relay {
     }
 
     fn take_text(&mut self, received: super::control::Received) {
+        let Some(received) = self.said_before(received) else { return };
         let reason = match (&self.terminal, &self.phase) {
             (None, _) => "the agent has no terminal to type into: it runs headless",
             (Some(_), Phase::Running) if self.texts.len() < MOST_TEXTS => return self.texts.push_back(received),
@@ -310,6 +314,34 @@ impl Relay {
             (Some(_), Phase::Ending { .. } | Phase::Leftovers { .. }) => "the agent is ending",
         };
         received.caller.answer(&Delivery::NotDelivered { reason: reason.to_owned() });
+    }
+
+    /// An order that was given before under the same name is not followed again: whoever asks now is told what came of
+    /// it, now or when it is known. Gives any other back.
+    fn said_before(&mut self, received: super::control::Received) -> Option<super::control::Received> {
+        let Some(name) = &received.order.once else { return Some(received) };
+        if let Some((_, delivery)) = self.delivered.iter().find(|(said, _)| said == name) {
+            received.caller.answer(delivery);
+            return None;
+        }
+        let waiting = self.texts.iter_mut().map(|it| (&it.order, &mut it.caller));
+        let typing = self.typing.as_mut().map(Typing::order_and_caller);
+        match typing.into_iter().chain(waiting).find(|(order, _)| order.once.as_ref() == Some(name)) {
+            Some((_, caller)) => *caller = received.caller,
+            None => return Some(received),
+        }
+        None
+    }
+
+    /// Remembers what was delivered under a name, and tells whoever asked.
+    fn typed(&mut self, delivery: Delivery) {
+        let Some(typing) = self.typing.take() else { return };
+        let (name, caller) = typing.end();
+        caller.answer(&delivery);
+        if let (Some(name), Delivery::Delivered { .. }) = (name, &delivery) {
+            self.delivered.push_back((name, delivery));
+            self.delivered.drain(..self.delivered.len().saturating_sub(MOST_TEXTS));
+        }
     }
 
     fn type_on(&mut self) {
@@ -327,9 +359,7 @@ impl Relay {
                 Next::Writable(at) => Some((at, true)),
                 Next::At(at) => Some((at, false)),
                 Next::Done(delivery) => {
-                    if let Some(typing) = self.typing.take() {
-                        typing.caller.answer(&delivery);
-                    }
+                    self.typed(delivery);
                     None
                 }
             };

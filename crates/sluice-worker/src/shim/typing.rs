@@ -95,6 +95,16 @@ impl Typing {
         }
     }
 
+    /// What was asked for, and who waits for it.
+    pub(super) fn order_and_caller(&mut self) -> (&Order, &mut Caller) {
+        (&self.order, &mut self.caller)
+    }
+
+    /// The name it was asked for under, and who waits for it.
+    pub(super) fn end(self) -> (Option<String>, Caller) {
+        (self.order.once, self.caller)
+    }
+
     /// Goes on as far as it can at once.
     pub(super) fn step(&mut self, keyboard: &Keyboard<'_>, now: Instant) -> Next {
         loop {

@@ -1,10 +1,11 @@
 //! TASK.md on disk: read without following links or waiting for anybody, written whole or not at all.
 
 use std::fs::{File, OpenOptions};
-use std::io::{ErrorKind, Read, Write};
+use std::io::{ErrorKind, Read, Seek, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use rustix::fs::OFlags;
 use rustix::io::Errno;
@@ -14,6 +15,9 @@ use thiserror::Error;
 pub const LARGEST_FILE: u64 = 8 << 20;
 /// How often a file is read again because it changed meanwhile.
 const MOST_READS: usize = 3;
+
+/// How long somebody who has emptied a file may take to write it anew.
+const REWRITTEN_WITHIN: Duration = Duration::from_millis(200);
 
 /// What stands between the name of a file and a number in the name of its draft.
 pub(crate) const DRAFT: &str = ".sluice-";
@@ -113,11 +117,44 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     put(path, bytes, || true).map(drop)
 }
 
-/// Writes `bytes` in place of `before`. `false`: somebody else has written meanwhile, and nothing was changed.
+/// Writes `bytes` in place of `before`. `false`: somebody else has written meanwhile, and what they wrote stands there.
 ///
-/// What an agent writes in the instant between the last look and the new name is lost; an instant is all there is.
+/// An agent that has emptied the file to write it anew is waited for. One that opened it before it was replaced writes
+/// into a file without a name; what came there is brought back.
 pub fn write_over(path: &Path, before: &[u8], bytes: &[u8]) -> Result<bool, FileError> {
-    put(path, bytes, || read(path).is_ok_and(|there| there == before))
+    let unreadable = |source| FileError::Unreadable { path: path.to_owned(), source };
+    let replaced = open(path)?;
+    if before.is_empty() && !written_in(&replaced, before).map_err(unreadable)?.is_empty() {
+        return Ok(false);
+    }
+    if !put(path, bytes, || read(path).is_ok_and(|there| there == before))? {
+        return Ok(false);
+    }
+    let now = content(&replaced).map_err(unreadable)?;
+    let theirs = if now == before { now } else { written_in(&replaced, b"").map_err(unreadable)? };
+    if theirs == before || theirs.is_empty() {
+        return Ok(true);
+    }
+    write(path, &theirs).map(|()| false)
+}
+
+/// What a file holds once somebody has written more than nothing into it and than `before`; they are not waited for long.
+fn written_in(file: &File, before: &[u8]) -> std::io::Result<Vec<u8>> {
+    let began = Instant::now();
+    loop {
+        let now = content(file)?;
+        if (!now.is_empty() && now != before) || began.elapsed() > REWRITTEN_WITHIN {
+            return Ok(now);
+        }
+        std::thread::park_timeout(Duration::from_millis(5));
+    }
+}
+
+fn content(mut file: &File) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.rewind()?;
+    file.take(LARGEST_FILE).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// Writes a draft, and puts it in place if `may` says so then.

@@ -199,6 +199,13 @@ pub(crate) fn keep_tip(
     if reaching.iter().any(|it| it != reference && !it.ends_with("/HEAD")) {
         return Ok(None);
     }
+    // A keep of the whole worktree holds more than its branch. A later one of the branch alone would stand before it.
+    let own = keep::stored(repository, Some(task))?;
+    for kept in own.into_iter().rev().map(|stored| stored.kept) {
+        if repository.is_ancestor(tip, &kept.commit)? {
+            return Ok(Some(kept));
+        }
+    }
     let mut note = Note::new(task);
     note.branch = Some(branch.to_owned());
     note.head = Some(tip.to_owned());

@@ -37,6 +37,24 @@ fn a_process_is_known_through_double_forks_new_sessions_and_without_environment(
 }
 
 #[test]
+fn a_process_is_known_from_its_first_instruction() {
+    let bench = Bench::plain();
+    bench.fifo("never");
+    for round in 0..20 {
+        let (name, sessions) = (format!("early-{round}"), bench.sessions());
+        let fifo = bench.fifo(&name);
+        let spec = bench.script(&name, &format!("echo $$ > {name}; read x < never"));
+        let asker = std::thread::scope(|scope| {
+            // Whoever starts it may not have heard of it yet.
+            scope.spawn(|| sessions.start(&spec).unwrap());
+            sessions.asker(hear_pid(&fifo).pid)
+        });
+        assert_eq!(asker, Asker::Session(spec.id.clone()), "{name}");
+        sessions.end(&spec.id, Duration::ZERO, "next").unwrap();
+    }
+}
+
+#[test]
 fn who_asks_for_its_own_end_sees_its_answer_first() {
     let bench = Bench::plain();
     let (asker, answer) = (bench.fifo("asker"), bench.fifo("answer"));

@@ -77,6 +77,24 @@ fn enter_comes_after_the_text_was_read_as_a_read_of_its_own() {
 }
 
 #[test]
+fn what_is_said_again_under_the_same_name_is_typed_once() {
+    let bench = Bench::plain();
+    let (ready, _go) = (bench.fifo("ready"), bench.fifo("go"));
+    let text = "echo > ready; read one; echo > ready; read two; echo \"$one, $two\" > got; echo > ready; read x < go";
+    let spec = bench.script("once", text);
+    bench.start(&spec);
+    hear(&ready);
+    let sessions = bench.sessions();
+    let first = sessions.say(&spec.id, &Say::new("fix it").once("turn-1")).unwrap();
+    assert!(matches!(first, Delivery::Delivered { .. }), "{first:?}");
+    hear(&ready);
+    assert_eq!(sessions.say(&spec.id, &Say::new("fix it").once("turn-1")).unwrap(), first);
+    sessions.say(&spec.id, &Say::new("and that").once("turn-2")).unwrap();
+    hear(&ready);
+    assert_eq!(std::fs::read_to_string(bench.path("got")).unwrap(), "fix it, and that\n");
+}
+
+#[test]
 fn a_program_that_reads_lines_gets_control_characters_too() {
     let bench = Bench::plain();
     let (ready, _go) = (bench.fifo("ready"), bench.fifo("go"));

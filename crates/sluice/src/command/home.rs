@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use sluice_api::client::escape;
 
 use crate::args::{Backup, Completions, Events, Restore, Skill};
-use crate::engine::{connect, places, running};
+use crate::engine::{connect, places, running, wait_for_end};
 use crate::output::{Exit, Failure, Output, print, print_bytes, print_json, say};
 
 pub(crate) fn events(arguments: &Events, output: Output) -> Result<Exit, Failure> {
@@ -66,10 +66,12 @@ pub(crate) fn stop(output: Output) -> Result<Exit, Failure> {
         Output::Json => print_json(&json!({ "stopped": stopped })),
         Output::People => say(message),
     };
-    match running(&places()?) {
+    let places = places()?;
+    match running(&places) {
         None => told("no engine runs here", false),
         Some(client) => {
             client.post::<Value>("/v1/stop", &json!({}))?;
+            wait_for_end(&places);
             told("the engine has ended; sessions go on", true);
         }
     }

@@ -14,13 +14,14 @@ pub(crate) fn run(arguments: Inner) -> Result<ExitCode, Failure> {
     }
 }
 
-/// Runs the engine until it is told to end or has nothing to do. Whoever started it reads one line: that it listens,
-/// or why it does not.
+/// Runs the engine until it is told to end or has nothing to do. Whoever started it reads a line: that it listens, or
+/// why it does not, and then perhaps a second with the way out.
 fn engine() -> Result<Exit, Failure> {
     let places = places()?;
     make_home(&places)?;
     sluice_server::run(&places, || print(&format!("{READY}\n"))).map_err(|problem| {
-        print(&format!("{}\n", problem.message.replace('\n', " ")));
+        let lines = std::iter::once(&problem.message).chain(&problem.hint);
+        lines.for_each(|line| print(&format!("{}\n", line.replace('\n', " "))));
         Failure::from(problem)
     })?;
     Ok(Exit::Done)

@@ -210,11 +210,7 @@ impl Home {
     /// `sluice events --follow` with these filters.
     pub(crate) fn follow(&self, filters: &[&str]) -> Happening {
         let mut command = self.command(&["events", "--follow", "--json"]);
-        let mut child = command.args(filters).stdout(Stdio::piped()).spawn().unwrap();
-        let output = BufReader::new(child.stdout.take().unwrap());
-        let (sender, lines) = channel();
-        std::thread::spawn(move || output.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
-        Happening { child, lines }
+        Happening::of(command.args(filters))
     }
 
     /// A pipe that the scripted agent can tell something or wait at.
@@ -303,6 +299,15 @@ enum News {
 }
 
 impl Happening {
+    /// What this command prints, a line for each event.
+    pub(crate) fn of(command: &mut Command) -> Happening {
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        let (sender, lines) = channel();
+        std::thread::spawn(move || output.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
+        Happening { child, lines }
+    }
+
     /// The next event; `None` when it does not come in time, or the engine ended.
     pub(crate) fn next(&mut self, give_up: Instant) -> Option<Value> {
         let line = self.lines.recv_timeout(give_up.saturating_duration_since(Instant::now())).ok()?;

@@ -38,7 +38,7 @@ pub(super) fn work(ground: &Arc<Ground>, seen: &SeenRun, wanted: &Perform, name:
         workspace::save(ground, seen, wanted);
         return done;
     }
-    let own = workspace::own(ground, seen, name)?;
+    let own = workspace::own(ground, seen, wanted, name)?;
     let done = agent(ground, seen, wanted, name, prompt, &own.folder, wanted.permissions);
     match done {
         Ok(outcome) => own.merge(ground, seen, wanted).map(|()| outcome),
@@ -54,8 +54,7 @@ pub(super) fn judge(ground: &Arc<Ground>, seen: &SeenRun, wanted: &Perform, name
     if !workspace::has_worktree(seen) {
         return agent(ground, seen, wanted, name, prompt, Path::new(seen.folder()), Allowed::Reduced);
     }
-    workspace::save(ground, seen, wanted);
-    let copy = workspace::own(ground, seen, name)?;
+    let copy = workspace::own(ground, seen, wanted, name)?;
     let pool = workspace::pool(ground, Path::new(&seen.state.given.origin.root))?;
     let standing = || pool.repository().standing(Path::new(seen.folder())).map_err(|error| described(&error));
     let before = standing()?;
@@ -90,6 +89,7 @@ fn agent(
     let private = ground.places.sessions().join("attempts").join(name);
     let mut environment = start::inherited(ground);
     environment.extend(start::about_run(ground, seen, wanted));
+    environment.insert("SLUICE_TOKEN".into(), start::token(&private)?);
     let lookup = |name: &str| environment.get(name).map(OsString::from);
     let permissions = match allowed {
         Allowed::Full => Permissions::Full,

@@ -11,7 +11,7 @@ use sluice_worker::harness::result::result;
 use sluice_worker::process::{self, Cancel, Ending, Program, Script, kill_leftover};
 
 use super::super::{GRACE, OUTPUT_LIMIT, record, start};
-use super::{Failed, Performed, workspace};
+use super::{Failed, Performed};
 use crate::ground::Ground;
 use crate::projects::described;
 use crate::runs::SeenRun;
@@ -42,7 +42,6 @@ pub(super) fn run(ground: &Arc<Ground>, seen: &SeenRun, wanted: &Perform, name: 
         record,
     };
     let ended = process::run(&script, &cancel).map_err(|failure| described(&failure))?;
-    workspace::save(ground, seen, wanted);
     let stdout = ended.stdout.text();
     let found = result(&stdout);
     let outcome = Outcome {

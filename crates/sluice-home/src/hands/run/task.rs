@@ -63,10 +63,11 @@ pub(super) fn create(ground: &Arc<Ground>, seen: &SeenRun, wanted: &Perform, nam
         ..Outcome::default()
     };
     match status.as_str() {
-        "cancelled" => {
-            let error = "its task was cancelled".into();
-            Err(Failed { kind: FailureKind::Failed, error, outcome: Box::new(outcome) })
-        }
+        "cancelled" => Err(Failed {
+            kind: FailureKind::Failed,
+            error: "its task was cancelled".into(),
+            outcome: Box::new(outcome),
+        }),
         _ => Ok(outcome),
     }
 }

@@ -34,10 +34,12 @@ pub(super) fn has_worktree(seen: &SeenRun) -> bool {
     !seen.state.given.workspace.is_empty()
 }
 
-/// Commits what a step did in the run's worktree. What cannot be committed stays there.
+/// Commits what was done in the run's worktree, after an agent, and before others start from there. What cannot be
+/// committed stays there. Scripts are not followed by it: it would cost more than most of them do.
 pub(super) fn save(ground: &Ground, seen: &SeenRun, wanted: &Perform) {
+    let root = Path::new(&seen.state.given.origin.root);
     if has_worktree(seen)
-        && let Ok(pool) = pool(ground, Path::new(&seen.state.given.origin.root))
+        && let Ok(pool) = pool(ground, root)
     {
         let message = format!("{}: {}", seen.plan.recipe.name, label(seen, wanted));
         let _ = pool.repository().commit_all(Path::new(seen.folder()), &message);
@@ -59,7 +61,11 @@ pub(super) fn wants_own(seen: &SeenRun, wanted: &Perform) -> bool {
 }
 
 /// Lends a worktree that starts where the run's own is now.
-pub(super) fn own(ground: &Ground, seen: &SeenRun, name: &str) -> Result<Own, Failed> {
+pub(super) fn own(ground: &Ground, seen: &SeenRun, wanted: &Perform, name: &str) -> Result<Own, Failed> {
+    {
+        let _one_at_a_time = ground.merging();
+        save(ground, seen, wanted);
+    }
     let pool = pool(ground, Path::new(&seen.state.given.origin.root))?;
     let (head, _) = pool.repository().standing(Path::new(seen.folder())).map_err(|error| described(&error))?;
     let name = name.replace('.', "-");

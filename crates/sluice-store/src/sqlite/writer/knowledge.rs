@@ -1,4 +1,5 @@
-//! What the owner knows without asking: numbers, versions and cards of streams it wrote, and the end of the log.
+//! What the owner knows without asking: numbers, versions and cards of streams it wrote, the end of the log, and how far
+//! its index lags behind.
 //!
 //! A cache and nothing else: it may be emptied at any moment. It is right because only the owner writes.
 
@@ -22,13 +23,22 @@ pub(super) struct Known {
 #[derive(Default)]
 pub(super) struct Knowledge {
     streams: HashMap<StreamId, Known>,
-    last: Option<u64>,
+    end: Option<End>,
+}
+
+/// The end of the log.
+#[derive(Clone, Copy)]
+struct End {
+    /// The last place.
+    last: u64,
+    /// How many rows the index does not know.
+    behind: u64,
 }
 
 impl Knowledge {
     pub(super) fn clear(&mut self) {
         self.streams.clear();
-        self.last = None;
+        self.end = None;
     }
 
     pub(super) fn remove(&mut self, stream: &StreamId) {
@@ -46,23 +56,36 @@ impl Knowledge {
         self.streams.insert(stream.clone(), known);
     }
 
-    /// The last place in the log.
-    pub(super) fn last(&mut self, connection: &Connection) -> Result<u64, rusqlite::Error> {
-        if let Some(last) = self.last {
-            return Ok(last);
+    /// Takes places for the events of one append, and says which is the first.
+    pub(super) fn places(&mut self, connection: &Connection, count: u64) -> Result<u64, rusqlite::Error> {
+        let End { last, behind } = self.end(connection)?;
+        self.end = Some(End { last: last + count, behind: behind + 1 });
+        Ok(last + 1)
+    }
+
+    /// Brings the index of the log up to date if it lags behind by more than so many rows. Gives the last place.
+    pub(super) fn index(&mut self, connection: &Connection, most: u64) -> Result<u64, rusqlite::Error> {
+        let End { last, behind } = self.end(connection)?;
+        if behind > most {
+            let index = "INSERT INTO log_index SELECT stream, first, position FROM log
+                 WHERE position > (SELECT indexed FROM owner) ORDER BY stream, first";
+            connection.prepare_cached(index)?.execute([])?;
+            connection.prepare_cached("UPDATE owner SET indexed = ?1")?.execute([last as i64])?;
+            self.end = Some(End { last, behind: 0 });
         }
-        let row = "SELECT position + count - 1 FROM log ORDER BY position DESC LIMIT 1";
-        let row: Option<i64> = connection.query_row(row, [], |row| row.get(0)).optional()?;
-        let forgotten: i64 = connection.query_row("SELECT position FROM owner", [], |row| row.get(0))?;
-        let last = row.unwrap_or(0).max(forgotten) as u64;
-        self.last = Some(last);
         Ok(last)
     }
 
-    /// Takes places for so many events, and says which is the first.
-    pub(super) fn places(&mut self, connection: &Connection, count: u64) -> Result<u64, rusqlite::Error> {
-        let last = self.last(connection)?;
-        self.last = Some(last + count);
-        Ok(last + 1)
+    fn end(&mut self, connection: &Connection) -> Result<End, rusqlite::Error> {
+        if let Some(end) = self.end {
+            return Ok(end);
+        }
+        let row = "SELECT position + count - 1 FROM log ORDER BY position DESC LIMIT 1";
+        let row: Option<i64> = connection.query_row(row, [], |row| row.get(0)).optional()?;
+        let rest = "SELECT position, (SELECT count(*) FROM log WHERE log.position > indexed) FROM owner";
+        let (forgotten, behind): (i64, i64) = connection.query_row(rest, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let end = End { last: row.unwrap_or(0).max(forgotten) as u64, behind: behind as u64 };
+        self.end = Some(end);
+        Ok(end)
     }
 }

@@ -1,66 +1,89 @@
-//! One append as rows: the statements, prepared once per batch, and the order in which they run.
+//! One append as rows: the statements, each prepared once per batch if it is needed, and the order in which they run.
 //!
 //! The header goes first, because it alone can conflict. Never begins or ends a transaction.
 
-use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
+use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, params};
 
 use super::knowledge::{Knowledge, Known};
 use crate::sqlite::fault::Place;
-use crate::sqlite::reader::{CARD_COLUMNS, card, effect_sum, header_sum, row_sum, sum};
+use crate::sqlite::reader::{CARD_COLUMNS, HEADER_OF_STREAM, card, effect_sum, header_sum, row_key, row_sum, sum};
 use crate::{Append, Card, Conflict, StoreError, codec};
+
+/// A statement of a batch. Most steps need few of them, and taking one out of the cache and putting it back is not
+/// free.
+struct Statement<'c> {
+    connection: &'c Connection,
+    sql: &'static str,
+    prepared: Option<CachedStatement<'c>>,
+}
+
+impl Statement<'_> {
+    /// Runs it, and says how many rows it changed.
+    fn execute(&mut self, values: impl Params) -> Result<usize, rusqlite::Error> {
+        let prepared = match &mut self.prepared {
+            Some(prepared) => prepared,
+            none => none.insert(self.connection.prepare_cached(self.sql)?),
+        };
+        prepared.execute(values)
+    }
+}
 
 pub(super) struct Statements<'c> {
     connection: &'c Connection,
-    find: CachedStatement<'c>,
-    create: CachedStatement<'c>,
-    touch: CachedStatement<'c>,
-    replace: CachedStatement<'c>,
-    rest: CachedStatement<'c>,
-    log: CachedStatement<'c>,
-    put_row: CachedStatement<'c>,
-    drop_row: CachedStatement<'c>,
-    put_effect: CachedStatement<'c>,
-    drop_effect: CachedStatement<'c>,
-    hold: CachedStatement<'c>,
-    put_timer: CachedStatement<'c>,
-    drop_timer: CachedStatement<'c>,
-    put_blob: CachedStatement<'c>,
-    use_blob: CachedStatement<'c>,
+    create: Statement<'c>,
+    replace: Statement<'c>,
+    rest: Statement<'c>,
+    put_header: Statement<'c>,
+    touch: Statement<'c>,
+    log: Statement<'c>,
+    put_row: Statement<'c>,
+    drop_row: Statement<'c>,
+    put_effect: Statement<'c>,
+    drop_effect: Statement<'c>,
+    hold: Statement<'c>,
+    put_timer: Statement<'c>,
+    drop_timer: Statement<'c>,
+    put_blob: Statement<'c>,
+    use_blob: Statement<'c>,
 }
 
 impl<'c> Statements<'c> {
-    pub(super) fn prepare(connection: &'c Connection) -> Result<Statements<'c>, rusqlite::Error> {
-        let prepare = |sql: &str| connection.prepare_cached(sql);
-        Ok(Statements {
+    pub(super) fn new(connection: &'c Connection) -> Statements<'c> {
+        let statement = |sql: &'static str| Statement { connection, sql, prepared: None };
+        Statements {
             connection,
-            find: prepare(&format!("SELECT number, version, {CARD_COLUMNS} FROM stream WHERE id = ?1"))?,
-            create: prepare(
-                "INSERT INTO stream (id, version, kind, status, belongs, title, open, live, created, updated, data, sum)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 1, ?8, ?9, ?10, ?11)",
-            )?,
-            touch: prepare(
-                "UPDATE stream SET version = ?2, updated = ?3, data = ?4, sum = ?5 WHERE number = ?1 AND version = ?6",
-            )?,
-            replace: prepare(
-                "UPDATE stream SET version = ?2, kind = ?3, status = ?4, belongs = ?5, title = ?6, open = ?7, live = 1,
-                 created = ?8, updated = ?9, data = ?10, sum = ?11 WHERE number = ?1 AND version = ?12",
-            )?,
-            rest: prepare(
+            create: statement(
+                "INSERT INTO stream (id, kind, status, belongs, title, open, live, created)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, 1, ?7)",
+            ),
+            replace: statement(
+                "UPDATE stream SET kind = ?2, status = ?3, belongs = ?4, title = ?5, open = ?6, live = 1, created = ?7
+                 WHERE number = ?1",
+            ),
+            rest: statement(
                 "UPDATE stream SET live = 0 WHERE number = ?1
-                 AND NOT EXISTS (SELECT 1 FROM effect WHERE stream = ?1)
-                 AND NOT EXISTS (SELECT 1 FROM timer WHERE stream = ?1)",
-            )?,
-            log: prepare("INSERT INTO log (position, stream, first, count, events) VALUES (?1, ?2, ?3, ?4, ?5)")?,
-            put_row: prepare("INSERT OR REPLACE INTO piece (stream, major, minor, data, sum) VALUES (?1, ?2, ?3, ?4, ?5)")?,
-            drop_row: prepare("DELETE FROM piece WHERE stream = ?1 AND major = ?2 AND minor = ?3")?,
-            put_effect: prepare("INSERT OR REPLACE INTO effect (stream, id, kind, data, sum) VALUES (?1, ?2, ?3, ?4, ?5)")?,
-            drop_effect: prepare("DELETE FROM effect WHERE stream = ?1 AND id = ?2")?,
-            hold: prepare("UPDATE effect SET holder = ?3, until = ?4 WHERE stream = ?1 AND id = ?2")?,
-            put_timer: prepare("INSERT OR REPLACE INTO timer (stream, key, due) VALUES (?1, ?2, ?3)")?,
-            drop_timer: prepare("DELETE FROM timer WHERE stream = ?1 AND key = ?2")?,
-            put_blob: prepare("INSERT OR IGNORE INTO blob (digest, body, sum) VALUES (?1, ?2, ?3)")?,
-            use_blob: prepare("INSERT OR IGNORE INTO blob_use (stream, digest) VALUES (?1, ?2)")?,
-        })
+                 AND NOT EXISTS (SELECT 1 FROM part WHERE stream = ?1 AND what BETWEEN 1 AND 2)",
+            ),
+            put_header: statement(
+                "INSERT INTO part (stream, what, key, version, time, data, sum) VALUES (?1, 3, 0, ?2, ?3, ?4, ?5)",
+            ),
+            touch: statement(
+                "UPDATE part SET version = ?2, time = ?3, data = ?4, sum = ?5
+                 WHERE stream = ?1 AND what = 3 AND key = 0 AND version = ?6",
+            ),
+            log: statement("INSERT INTO log (position, stream, first, count, events) VALUES (?1, ?2, ?3, ?4, ?5)"),
+            put_row: statement("INSERT OR REPLACE INTO part (stream, what, key, data, sum) VALUES (?1, 0, ?2, ?3, ?4)"),
+            drop_row: statement("DELETE FROM part WHERE stream = ?1 AND what = 0 AND key = ?2"),
+            put_effect: statement(
+                "INSERT OR REPLACE INTO part (stream, what, key, kind, data, sum) VALUES (?1, 1, ?2, ?3, ?4, ?5)",
+            ),
+            drop_effect: statement("DELETE FROM part WHERE stream = ?1 AND what = 1 AND key = ?2"),
+            hold: statement("UPDATE part SET holder = ?3, time = ?4 WHERE stream = ?1 AND what = 1 AND key = ?2"),
+            put_timer: statement("INSERT OR REPLACE INTO part (stream, what, key, time) VALUES (?1, 2, ?2, ?3)"),
+            drop_timer: statement("DELETE FROM part WHERE stream = ?1 AND what = 2 AND key = ?2"),
+            put_blob: statement("INSERT OR IGNORE INTO blob (digest, body, sum) VALUES (?1, ?2, ?3)"),
+            use_blob: statement("INSERT OR IGNORE INTO blob_use (stream, digest) VALUES (?1, ?2)"),
+        }
     }
 
     /// Stores one append, or says that it conflicts and has changed nothing.
@@ -108,58 +131,55 @@ impl<'c> Statements<'c> {
         Ok(Ok(append.version()))
     }
 
-    fn find(&mut self, append: &Append) -> Result<Option<Known>, rusqlite::Error> {
+    fn find(&self, append: &Append) -> Result<Option<Known>, rusqlite::Error> {
+        let sql = format!("SELECT number, header.version, {CARD_COLUMNS} FROM stream {HEADER_OF_STREAM} WHERE id = ?1");
         let known = |row: &rusqlite::Row<'_>| {
             Ok(Known { number: row.get(0)?, version: row.get::<_, i64>(1)? as u64, card: card(row, 2)? })
         };
-        self.find.query_row([append.stream.as_str()], known).optional()
+        self.connection.prepare_cached(&sql)?.query_row([append.stream.as_str()], known).optional()
     }
 
     fn create(&mut self, append: &Append) -> Result<i64, rusqlite::Error> {
-        let card = &append.header.card;
-        self.create.insert(params![
+        let header = &append.header;
+        let card = &header.card;
+        self.create.execute(params![
             append.stream.as_str(),
-            append.version() as i64,
             card.kind,
             card.status,
             card.group,
             card.title,
             card.open,
             card.created,
-            card.updated,
-            append.header.data,
-            header_sum(&append.stream, append.version(), &append.header),
-        ])
+        ])?;
+        let number = self.connection.last_insert_rowid();
+        let (version, sum) = (append.version(), header_sum(&append.stream, append.version(), header));
+        self.put_header.execute(params![number, version as i64, card.updated, header.data, sum])?;
+        Ok(number)
     }
 
-    /// Writes the header; the cheap way if nothing changed that stands in an index.
+    /// Writes the header, and what stands in an index only if it changed.
     fn header(&mut self, append: &Append, known: &Known) -> Result<usize, rusqlite::Error> {
         let header = &append.header;
-        let (new, old) = (append.version() as i64, append.expected as i64);
         let card = &header.card;
-        if card.open && same_but_time(card, &known.card) {
-            return self.touch.execute(params![
+        if !card.open || !same_but_time(card, &known.card) {
+            self.replace.execute(params![
                 known.number,
-                new,
-                card.updated,
-                header.data,
-                header_sum(&append.stream, append.version(), header),
-                old
-            ]);
+                card.kind,
+                card.status,
+                card.group,
+                card.title,
+                card.open,
+                card.created
+            ])?;
         }
-        self.replace.execute(params![
+        let (version, sum) = (append.version(), header_sum(&append.stream, append.version(), header));
+        self.touch.execute(params![
             known.number,
-            new,
-            card.kind,
-            card.status,
-            card.group,
-            card.title,
-            card.open,
-            card.created,
+            version as i64,
             card.updated,
             header.data,
-            header_sum(&append.stream, append.version(), header),
-            old
+            sum,
+            append.expected as i64
         ])
     }
 
@@ -169,8 +189,8 @@ impl<'c> Statements<'c> {
         self.log.execute(params![first as i64, number, append.expected as i64 + 1, count, events])?;
         for (key, row) in &append.rows {
             match row {
-                Some(row) => self.put_row.execute(params![number, key.0, key.1, row, row_sum(number, *key, row)])?,
-                None => self.drop_row.execute(params![number, key.0, key.1])?,
+                Some(row) => self.put_row.execute(params![number, row_key(*key), row, row_sum(number, *key, row)])?,
+                None => self.drop_row.execute(params![number, row_key(*key)])?,
             };
         }
         for id in &append.settled {

@@ -55,3 +55,15 @@ steps:
     run ended: Completed { summary: "" }
     "#);
 }
+
+#[test]
+fn a_step_is_read_before_a_variable_of_its_name() {
+    let recipe = "
+name: same
+steps:
+  - {name: review, output: review, prompt: judge}
+  - {name: ship, type: script, when: \"review.result == 'PASS' && review.status == 'completed'\", command: ship}
+";
+    let log = play(recipe, "complete review result=PASS output=[a]");
+    assert!(log.contains("\nreview completed") && log.contains("\nship started"), "{log}");
+}

@@ -1,0 +1,240 @@
+//! An engine whose effects are all done at once, and nothing is. It performs as many steps as it is allowed, keeps what
+//! comes after that, and says when the last allowed one is through.
+
+use std::collections::BTreeMap;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use sluice_core::lifecycle::Lifecycle;
+use sluice_core::machine::Moment;
+use sluice_core::run::{Given, Mode, Origin, Outcome, Plan, Report};
+use sluice_dialect::prompts::NoPrompts;
+use sluice_dialect::{Definition, Source, Sources, load};
+use sluice_engine::actor::Outcome as Done;
+use sluice_engine::host::{Clock, Executor, Host, Parts, Reporter, Unobserved};
+use sluice_engine::loader::{Definitions, pin};
+use sluice_engine::reactor::{Answer, Assignment, Message};
+use sluice_engine::run_actor::RunActor;
+use sluice_engine::workers::{Offer, WorkerId};
+use sluice_store::{Digest, Store, StreamId};
+
+/// How long anything is waited for: longer than any disk takes.
+pub const PATIENCE: Duration = Duration::from_secs(300);
+/// The group of everything that is measured.
+pub const GROUP: &str = "bench";
+
+/// The time of the system.
+pub struct WallClock;
+
+impl Clock for WallClock {
+    fn now(&self) -> Moment {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Moment(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+    }
+}
+
+/// What may still be performed, and what was not allowed any more.
+#[derive(Default)]
+struct Allowed {
+    steps: usize,
+    kept: BTreeMap<StreamId, Vec<Assignment>>,
+}
+
+#[derive(Clone)]
+struct NoOp {
+    allowed: Arc<Mutex<Allowed>>,
+    through: Sender<()>,
+}
+
+impl Executor for NoOp {
+    fn perform(&mut self, it: Assignment, report: &Reporter) {
+        let outcome = match it.effect.kind.as_str() {
+            "perform" => Done::Run(Report::Completed(Outcome::default())),
+            "notify" => Done::Done,
+            _ => return report.send(ended(it, Done::Done)),
+        };
+        let mut allowed = self.allowed.lock().unwrap();
+        if allowed.steps == 0 {
+            return allowed.kept.entry(it.stream.clone()).or_default().push(it);
+        }
+        allowed.steps -= 1;
+        report.send(ended(it, outcome));
+        // Only the last one is told: waking whoever waits for each would be measured too.
+        if allowed.steps == 0 {
+            let _ = self.through.send(());
+        }
+    }
+}
+
+fn ended(it: Assignment, outcome: Done) -> Message {
+    Message::Ended { stream: it.stream, effect: it.effect.id, dispatch: it.dispatch, outcome }
+}
+
+/// Definitions are stored as they were written.
+struct Written;
+
+impl Definitions for Written {
+    fn plan(&self, pinned: &[u8]) -> Result<Arc<Plan>, String> {
+        Ok(plan(std::str::from_utf8(pinned).unwrap()))
+    }
+
+    fn lifecycle(&self, pinned: &[u8]) -> Result<Arc<Lifecycle>, String> {
+        Ok(lifecycle(std::str::from_utf8(pinned).unwrap()))
+    }
+}
+
+/// The recipe that is written there.
+pub fn plan(file: &str) -> Arc<Plan> {
+    match definition(file) {
+        Definition::Recipe(recipe) => Arc::new(Plan::new(recipe)),
+        Definition::Lifecycle(_) => panic!("a lifecycle, and not a recipe"),
+    }
+}
+
+/// The lifecycle that is written there.
+pub fn lifecycle(file: &str) -> Arc<Lifecycle> {
+    match definition(file) {
+        Definition::Lifecycle(lifecycle) => Arc::new(lifecycle),
+        Definition::Recipe(_) => panic!("a recipe, and not a lifecycle"),
+    }
+}
+
+fn definition(file: &str) -> Definition {
+    let source = Source { path: "bench.yml", bytes: file.as_bytes() };
+    let loaded = load(&source, &mut NoPrompts, &mut Sources::new());
+    loaded.definition.unwrap_or_else(|| panic!("not a definition: {:?}", loaded.problems.first()))
+}
+
+/// A run that starts now.
+pub fn given(id: &str) -> Given {
+    Given {
+        id: id.to_owned(),
+        mode: Mode::Engine,
+        inputs: Vec::new(),
+        prompt: String::new(),
+        workspace: String::new(),
+        work_order: String::new(),
+        origin: Origin::default(),
+    }
+}
+
+/// A recipe, ready to be started.
+#[derive(Clone)]
+pub struct Recipe {
+    /// As it is written.
+    pub file: String,
+    /// As it is run.
+    pub plan: Arc<Plan>,
+    /// What it is known by.
+    pub digest: Digest,
+}
+
+impl Recipe {
+    /// The recipe that is written there.
+    pub fn new(file: String) -> Recipe {
+        Recipe { plan: plan(&file), digest: pin(file.as_bytes()), file }
+    }
+}
+
+/// An engine at work.
+pub struct Engine {
+    /// The loop.
+    pub host: Host,
+    /// The same hands as the loop's.
+    hands: NoOp,
+    through: Receiver<()>,
+    next: usize,
+}
+
+impl Engine {
+    /// An engine on this store.
+    pub fn start(store: &Store) -> Engine {
+        let (sender, through) = channel();
+        let hands = NoOp { allowed: Arc::default(), through: sender };
+        let host = Host::start(Parts {
+            store: store.clone(),
+            owner: "bench".into(),
+            clock: Arc::new(WallClock),
+            executor: Box::new(hands.clone()),
+            definitions: Arc::new(Written),
+            observer: Box::new(Unobserved),
+            keep: None,
+        })
+        .unwrap();
+        host.reporter().send(Message::Joined(Offer {
+            id: WorkerId("local".into()),
+            role: "any".into(),
+            group: GROUP.into(),
+            capacity: 1_000_000,
+            lease: None,
+        }));
+        Engine { host, hands, through, next: 0 }
+    }
+
+    /// Starts this many runs and waits until so many steps have been performed. Gives the stream of the last run.
+    pub fn run(&mut self, recipe: &Recipe, runs: usize, steps: usize) -> StreamId {
+        self.allow(steps);
+        let mut last = StreamId::new("");
+        for _ in 0..runs {
+            let message = self.new_run(recipe);
+            if let Message::Create { stream, .. } = &message {
+                last = stream.clone();
+            }
+            self.host.reporter().send(message);
+        }
+        self.wait();
+        last
+    }
+
+    /// Lets a run that was not allowed to go on perform this many steps more.
+    pub fn go_on(&mut self, stream: &StreamId, steps: usize) {
+        self.allow(steps);
+        let kept = self.hands.allowed.lock().unwrap().kept.remove(stream).unwrap_or_default();
+        for it in kept {
+            self.hands.perform(it, &self.host.reporter());
+        }
+        self.wait();
+    }
+
+    /// Waits until everything that has been reported is durable: a new run is stored behind it.
+    pub fn settle(&mut self, recipe: &Recipe) {
+        let mut message = self.new_run(recipe);
+        let answer = self.host.ask(|asker| {
+            if let Message::Create { token, .. } = &mut message {
+                *token = Some(asker);
+            }
+            message
+        });
+        assert!(matches!(answer.recv_timeout(PATIENCE).unwrap(), Answer::Done(_)));
+    }
+
+    /// Ends it.
+    pub fn stop(self) {
+        self.host.stop().unwrap();
+    }
+
+    fn new_run(&mut self, recipe: &Recipe) -> Message {
+        self.next += 1;
+        let id = format!("run-{:08}", self.next);
+        let (actor, change) =
+            RunActor::create(recipe.plan.clone(), recipe.digest.to_string(), GROUP.into(), given(&id), WallClock.now());
+        Message::Create {
+            token: None,
+            stream: StreamId::new(id),
+            actor: Box::new(actor),
+            change,
+            blobs: vec![(recipe.digest, recipe.file.clone().into_bytes())],
+        }
+    }
+
+    /// Lets so many steps of runs or hooks of tasks be performed from now on.
+    pub fn allow(&mut self, steps: usize) {
+        self.hands.allowed.lock().unwrap().steps = steps;
+    }
+
+    /// Waits until the last that was allowed has been performed.
+    pub fn wait(&mut self) {
+        self.through.recv_timeout(PATIENCE).unwrap();
+    }
+}

@@ -1,0 +1,146 @@
+//! Processes as files, where they were started: `.work/processes/ID.json` while active, `ID.archive.json` when completed.
+//!
+//! The store is what counts; these only show it. They are never read, and what cannot be written is noted and fails
+//! nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use serde_json::{Value, json};
+use sluice_core::run::End;
+use sluice_worker::taskfile;
+
+use crate::clock::written;
+use crate::ground::Ground;
+use crate::projects::{described, open};
+use crate::runs::SeenRun;
+use crate::view_run;
+
+/// Where they stand, below the folder that a process was started in.
+const FOLDER: &str = ".work/processes";
+/// So many versions are remembered; then all files are compared anew.
+const MOST_REMEMBERED: usize = 10_000;
+
+/// What has been written, so that nothing is written twice, and nothing old over something new.
+#[derive(Default)]
+pub(crate) struct Mirrors(Mutex<Written>);
+
+#[derive(Default)]
+struct Written {
+    versions: BTreeMap<String, u64>,
+    /// Repositories in which the files are known to be left out.
+    left_out: BTreeSet<PathBuf>,
+}
+
+impl Mirrors {
+    /// Writes the files of a process as it stands now.
+    pub(crate) fn write(&self, ground: &Ground, id: &str) {
+        let mut done = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Ok(Some(seen)) = ground.tasks.load_run(id) else { return };
+        if !view_run::is_process(&seen) || done.versions.get(id) == Some(&seen.version) {
+            return;
+        }
+        if let Err(why) = put(&seen, &mut done.left_out) {
+            ground.note(&format!("process {id} has no file of its own: {why}"));
+        }
+        if done.versions.len() >= MOST_REMEMBERED {
+            done.versions.clear();
+        }
+        done.versions.insert(id.to_owned(), seen.version);
+    }
+
+    /// Removes the files of a process that is forgotten.
+    pub(crate) fn forget(&self, seen: &SeenRun) {
+        let mut done = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        done.versions.remove(&seen.id);
+        let (active, archive) = paths(seen);
+        let _ = std::fs::remove_file(active);
+        let _ = std::fs::remove_file(archive);
+    }
+}
+
+fn paths(seen: &SeenRun) -> (PathBuf, PathBuf) {
+    let folder = Path::new(&seen.state.given.origin.root).join(FOLDER);
+    (folder.join(format!("{}.json", seen.id)), folder.join(format!("{}.archive.json", seen.id)))
+}
+
+fn put(seen: &SeenRun, left_out: &mut BTreeSet<PathBuf>) -> Result<(), String> {
+    let root = Path::new(&seen.state.given.origin.root);
+    if !root.is_dir() {
+        return Err(format!("{} is gone", root.display()));
+    }
+    let (active, archive) = paths(seen);
+    match &seen.state.end {
+        None | Some(End::Failed { .. }) => {
+            prepare(root, left_out)?;
+            write(&active, &view_run::process(seen))?;
+            remove(&archive)
+        }
+        Some(End::Completed { .. }) => {
+            prepare(root, left_out)?;
+            write(&archive, &archived(seen))?;
+            remove(&active)
+        }
+        Some(End::Cancelled { .. }) => remove(&active).and_then(|()| remove(&archive)),
+    }
+}
+
+/// A process that is completed, with how long everything took.
+fn archived(seen: &SeenRun) -> Value {
+    let mut process = view_run::process(seen);
+    let ended = seen.state.steps.iter().filter_map(|step| step.ended).max();
+    process["started_at"] = json!(written(seen.state.started.0));
+    process["completed_at"] = json!(written(ended.map_or(seen.card.updated, |at| at.0.max(seen.state.started.0))));
+    process
+}
+
+fn write(path: &Path, document: &Value) -> Result<(), String> {
+    let mut text = serde_json::to_vec_pretty(document).map_err(|error| error.to_string())?;
+    text.push(b'\n');
+    taskfile::write(path, &text).map_err(|error| described(&error))
+}
+
+fn remove(path: &Path) -> Result<(), String> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(format!("{}: {error}", path.display())),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+/// Makes the folder, inside the root and nowhere else, and has git leave it out: nobody asked for these files there.
+fn prepare(root: &Path, left_out: &mut BTreeSet<PathBuf>) -> Result<(), String> {
+    let folder = root.join(FOLDER);
+    let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
+    std::fs::create_dir_all(&folder).map_err(failed)?;
+    let real = folder.canonicalize().map_err(failed)?;
+    if !real.starts_with(root.canonicalize().map_err(failed)?) {
+        return Err(format!("{} leads out of {}", folder.display(), root.display()));
+    }
+    if root.join(".git").exists() && !left_out.contains(root) {
+        leave_out(root)?;
+        left_out.insert(root.to_owned());
+    }
+    Ok(())
+}
+
+fn leave_out(root: &Path) -> Result<(), String> {
+    let line = format!("/{FOLDER}/");
+    let folder = open(root, None).map_err(|problem| problem.message)?.common().join("info");
+    let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
+    std::fs::create_dir_all(&folder).map_err(failed)?;
+    let path = folder.join("exclude");
+    let mut text = match std::fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+        Err(error) => return Err(failed(error)),
+    };
+    if text.lines().any(|there| there == line) {
+        return Ok(());
+    }
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
+    }
+    text.push_str(&format!("{line}\n"));
+    taskfile::write(&path, text.as_bytes()).map_err(|error| described(&error))
+}

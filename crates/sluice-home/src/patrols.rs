@@ -1,0 +1,172 @@
+//! Patrols: recipes that start again when they have completed, and of which only the last few runs are kept.
+//!
+//! The wish to start again is an effect of the run that ended, so it outlives the engine. One thread waits for all of
+//! them: many patrols at rest must not take the threads of those who work.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use sluice_api::problem::{Problem, Status};
+use sluice_core::machine::RefusalCode;
+use sluice_core::run::End;
+use sluice_engine::actor::{Outcome, Said};
+use sluice_engine::host::Clock;
+use sluice_engine::loader::Trouble;
+use sluice_engine::reactor::Message;
+use sluice_store::StreamId;
+use sluice_worker::workspace::WorkspaceName;
+
+use crate::evidence;
+use crate::ground::Ground;
+use crate::hands::run::{workspace_branch, workspace_pool};
+use crate::runs::{SeenRun, id_of, stream};
+use crate::tasks::unread;
+
+/// The kind of effect that starts a run again.
+const REPEAT: &str = "repeat";
+/// So many runs of one patrol are looked through at once.
+const MOST_TURNS: usize = 10_000;
+/// How long nothing is waited for at most: a clock may be set.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+
+type Work = Box<dyn FnOnce() + Send>;
+
+/// What is due at a later moment.
+#[derive(Default)]
+struct Due {
+    waiting: BTreeMap<(i64, u64), Work>,
+    count: u64,
+    is_looked_after: bool,
+}
+
+/// Does things later.
+#[derive(Clone, Default)]
+pub(crate) struct Later(Arc<(Mutex<Due>, Condvar)>);
+
+impl Later {
+    fn due(&self) -> MutexGuard<'_, Due> {
+        self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Does something when a moment has come. It must not take long.
+    pub(crate) fn at(&self, moment: i64, clock: &Arc<impl Clock + 'static>, work: impl FnOnce() + Send + 'static) {
+        let mut due = self.due();
+        due.count += 1;
+        let key = (moment, due.count);
+        due.waiting.insert(key, Box::new(work));
+        if !due.is_looked_after {
+            let (theirs, clock) = (self.clone(), clock.clone());
+            let thread = std::thread::Builder::new().name("later".into());
+            due.is_looked_after = thread.spawn(move || theirs.look_after(&*clock)).is_ok();
+        }
+        self.0.1.notify_one();
+    }
+
+    fn look_after(&self, clock: &dyn Clock) {
+        let mut due = self.due();
+        loop {
+            let now = clock.now().0;
+            let Some((at, _)) = due.waiting.first_key_value().map(|(key, _)| *key) else {
+                due.is_looked_after = false;
+                return;
+            };
+            if at <= now {
+                let work = due.waiting.pop_first();
+                drop(due);
+                work.into_iter().for_each(|(_, work)| work());
+                due = self.due();
+                continue;
+            }
+            let wait = Duration::from_millis(u64::try_from(at - now).unwrap_or(0)).min(LONGEST_WAIT);
+            due = self.0.1.wait_timeout(due, wait).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+/// The first run of a patrol, and which turn this one is.
+pub(crate) fn turn(id: &str) -> (&str, u64) {
+    let numbered = id.rsplit_once("-r").and_then(|(first, turn)| Some((first, turn.parse::<u64>().ok()?)));
+    numbered.unwrap_or((id, 0))
+}
+
+/// The run that follows this one.
+pub(crate) fn next(id: &str) -> String {
+    let (first, turn) = turn(id);
+    format!("{first}-r{}", turn + 1)
+}
+
+/// The wish of a run to start again, if that is still open.
+pub(crate) fn wish(ground: &Ground, id: &str) -> Result<Option<String>, Problem> {
+    let mut loader = ground.tasks.loader();
+    let stored = loader.reader().load(&stream(id)).map_err(|error| unread(&Trouble::Store(error)))?;
+    let open = stored.map(|stored| stored.effects).unwrap_or_default();
+    Ok(open.into_iter().find(|open| open.effect.kind == REPEAT).map(|open| open.effect.id))
+}
+
+/// Ends a patrol whose run has completed and whose next one has not begun. `None`: this is no such run.
+pub(crate) fn end(ground: &Ground, seen: &SeenRun) -> Result<Option<()>, Problem> {
+    if seen.plan.recipe.repeat.is_none() || !matches!(seen.state.end, Some(End::Completed { .. })) {
+        return Ok(None);
+    }
+    let Some(effect) = wish(ground, &seen.id)? else {
+        let message = format!("run {} has completed, and nothing follows from it any more", seen.id);
+        let refused = Problem::new(Status::Refused, RefusalCode::Finished.as_str(), message);
+        return Err(match newest(ground, &seen.id)? {
+            Some(newest) if newest != seen.id => refused.hint(format!("its patrol goes on as {newest}; cancel that")),
+            Some(_) | None => refused,
+        });
+    };
+    let Some(reporter) = ground.reporter.get() else { return Err(Problem::unavailable("the engine is starting")) };
+    let said = Said::Outcome { effect, outcome: Outcome::Failed("the patrol was ended".into()) };
+    let answer = reporter.ask(|token| Message::Say { token: Some(token), stream: stream(&seen.id), said });
+    crate::service::wait(reporter, &answer, &seen.id).map(|_| Some(()))
+}
+
+/// The runs of a patrol, in order.
+fn turns(ground: &Ground, id: &str) -> Result<Vec<String>, Problem> {
+    let (first, _) = turn(id);
+    let named = ground.tasks.loader().reader().named(stream(first).as_str(), MOST_TURNS);
+    let named = named.map_err(|error| unread(&Trouble::Store(error)))?;
+    let mut ids: Vec<String> =
+        named.iter().filter_map(id_of).filter(|id| turn(id).0 == first).map(str::to_owned).collect();
+    ids.sort_by_key(|id| turn(id).1);
+    Ok(ids)
+}
+
+fn newest(ground: &Ground, id: &str) -> Result<Option<String>, Problem> {
+    turns(ground, id).map(|ids| ids.last().cloned())
+}
+
+/// Forgets the oldest runs of a patrol, with their files, so that as many ended ones are left as it keeps.
+pub(crate) fn tidy(ground: &Ground, seen: &SeenRun) -> Result<(), Problem> {
+    let Some(repeat) = &seen.plan.recipe.repeat else { return Ok(()) };
+    let Some(reporter) = ground.reporter.get() else { return Ok(()) };
+    let ids = turns(ground, &seen.id)?;
+    // The newest goes on, and this one is not settled before it is known that it does.
+    let ended: Vec<&String> = ids.iter().filter(|id| turn(id).1 <= turn(&seen.id).1).collect();
+    let old = ended.len().saturating_sub((repeat.keep as usize).max(1));
+    let mut forgotten: Vec<StreamId> = Vec::new();
+    for id in ended.into_iter().take(old).filter(|id| **id != seen.id) {
+        let Some(old) = ground.tasks.load_run(id)?.filter(|old| old.state.end.is_some()) else { continue };
+        ground.mirrors.forget(&old);
+        evidence::forget(ground, id);
+        remove_worktree(ground, &old);
+        forgotten.push(stream(id));
+    }
+    reporter.forget(forgotten);
+    Ok(())
+}
+
+/// Removes the worktree of a run that is forgotten; what is at risk is kept.
+fn remove_worktree(ground: &Ground, seen: &SeenRun) {
+    if seen.state.given.workspace.is_empty() {
+        return;
+    }
+    let pool = workspace_pool(ground, Path::new(&seen.state.given.origin.root));
+    if let (Ok(pool), Ok(name)) = (pool, WorkspaceName::new(&seen.id)) {
+        let _ = pool.destroy(&name, &seen.id);
+        let _ = pool.delete_branch(&workspace_branch(&seen.id), &seen.id);
+    }
+}

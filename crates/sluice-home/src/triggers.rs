@@ -1,0 +1,245 @@
+//! Recipes that an event of the engine's own log starts: those of the home on any event, those of a project on its own.
+//!
+//! A run that is started so has an id made of the event and the recipe, so an event that is read twice starts it once. A
+//! recipe is never started by what followed from its own runs.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use serde_json::{Map, Value, json};
+use sluice_api::problem::{Problem, Status};
+use sluice_api::run::StartRun;
+use sluice_core::expr::{self, Expr, Number};
+use sluice_core::recipe::{Input, InputKind, Trigger};
+use sluice_core::run::Kind;
+use sluice_dialect::catalogue::{HOME_FOLDER, REPOSITORY_FOLDERS, is_definition_file, load_path};
+use sluice_dialect::{Definition, Sources};
+use sluice_store::Logged;
+
+use crate::clock::id_from;
+use crate::ground::Ground;
+use crate::runs::{self, SeenRun};
+use crate::service::{Started, start_as};
+use crate::tasks;
+use crate::view::{self, Subject};
+use crate::view_run;
+
+/// The recipes that wait for events.
+#[derive(Default)]
+pub(crate) struct Triggers {
+    /// What the files looked like when they were read.
+    files: Vec<(PathBuf, Option<SystemTime>, u64)>,
+    waiting: Vec<Waiting>,
+}
+
+/// A recipe that waits for an event.
+struct Waiting {
+    name: String,
+    event: String,
+    filter: Option<Expr>,
+    inputs: Option<Vec<Input>>,
+    path: PathBuf,
+    /// The project it belongs to; none: the home.
+    project: Option<PathBuf>,
+}
+
+/// Where an event comes from.
+struct Source {
+    /// The folder that a run which it starts works for.
+    root: PathBuf,
+    /// What it is about.
+    subject: String,
+    /// The recipes that led to it.
+    chain: Vec<String>,
+    harness: String,
+}
+
+impl Triggers {
+    /// Reads the definitions again if one of their files has changed.
+    pub(crate) fn refresh(&mut self, ground: &Ground) {
+        let mut folders = vec![(ground.places.home().join(HOME_FOLDER), None)];
+        for project in ground.projects.list() {
+            let root = PathBuf::from(&project.path);
+            folders.extend(REPOSITORY_FOLDERS.iter().map(|folder| (root.join(folder), Some(root.clone()))));
+        }
+        let files: Vec<_> = folders.iter().flat_map(|(folder, root)| listed(folder, root.as_ref())).collect();
+        let now: Vec<_> = files.iter().map(|(path, _)| looks(path)).collect();
+        if now == self.files {
+            return;
+        }
+        self.waiting = files.into_iter().filter_map(|(path, project)| waiting(path, project)).collect();
+        self.files = now;
+    }
+
+    /// Starts what waits for this event. Whether something was started; the error says that it must be tried again.
+    pub(crate) fn consider(&self, ground: &Arc<Ground>, logged: &Logged, kind: Option<Kind>) -> Result<bool, Problem> {
+        let stored = logged.event.kind.as_str();
+        let name = kind.map_or_else(|| stored.to_owned(), |kind| view_run::named(stored, kind));
+        if !self.waiting.iter().any(|waiting| waiting.event == name) {
+            return Ok(false);
+        }
+        let Some((event, source)) = told(ground, logged)? else { return Ok(false) };
+        // A definition of the project hides one of the home that has its name.
+        let here = |waiting: &&Waiting| waiting.project.as_ref().is_some_and(|root| source.root.starts_with(root));
+        let mut started = false;
+        for waiting in self.waiting.iter().filter(|waiting| waiting.event == event["type"]) {
+            let hidden = || self.waiting.iter().filter(here).any(|other| other.name == waiting.name);
+            let is_near = if waiting.project.is_some() { here(&waiting) } else { !hidden() };
+            if is_near && !source.chain.contains(&waiting.name) && holds(waiting.filter.as_ref(), &event) {
+                started |= waiting.start(ground, &event, &source)?;
+            }
+        }
+        Ok(started)
+    }
+}
+
+impl Waiting {
+    fn start(&self, ground: &Arc<Ground>, event: &Value, source: &Source) -> Result<bool, Problem> {
+        let event_id = event["id"].as_str().unwrap_or_default();
+        let id = id_from(&["trigger", event_id, &self.name, &self.path.display().to_string()]);
+        if ground.tasks.load_run(&id)?.is_some() {
+            return Ok(false);
+        }
+        let wanted = StartRun {
+            recipe: self.path.display().to_string(),
+            cwd: source.root.display().to_string(),
+            inputs: inputs(self.inputs.as_deref(), event),
+            prompt: Some(format!("{event:#}")),
+            work_order: Some(source.subject.clone()).filter(|subject| !subject.is_empty()),
+            harness: Some(source.harness.clone()).filter(|harness| !harness.is_empty()),
+            ..StartRun::default()
+        };
+        match start_as(ground, &wanted, Started { id: Some(id), cause: source.chain.clone() }) {
+            Ok(_) => Ok(true),
+            Err(problem) if problem.status == Status::Unavailable => Err(problem),
+            Err(problem) => {
+                ground.note(&format!("`{}` was not started on {event_id}: {}", self.name, problem.message));
+                Ok(false)
+            }
+        }
+    }
+}
+
+/// The definition files of a folder.
+fn listed(folder: &Path, root: Option<&PathBuf>) -> Vec<(PathBuf, Option<PathBuf>)> {
+    let listing = std::fs::read_dir(folder).into_iter().flatten();
+    let mut paths: Vec<PathBuf> = listing.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    paths.retain(|path| is_definition_file(path));
+    paths.sort();
+    paths.into_iter().map(|path| (path, root.cloned())).collect()
+}
+
+fn looks(path: &Path) -> (PathBuf, Option<SystemTime>, u64) {
+    let about = std::fs::metadata(path).ok();
+    let size = about.as_ref().map_or(0, std::fs::Metadata::len);
+    (path.to_owned(), about.and_then(|about| about.modified().ok()), size)
+}
+
+/// The recipe in a file, if it can be used and waits for an event.
+fn waiting(path: PathBuf, project: Option<PathBuf>) -> Option<Waiting> {
+    let loaded = load_path(&path, &mut Sources::new());
+    if !loaded.is_usable() {
+        return None;
+    }
+    let Some(Definition::Recipe(recipe)) = loaded.definition else { return None };
+    let Trigger::Event { event, filter } = recipe.trigger else { return None };
+    Some(Waiting { name: recipe.name.to_string(), event, filter, inputs: recipe.inputs, path, project })
+}
+
+/// An event as it is shown, and where it comes from; `None` if what it is about is gone.
+fn told(ground: &Ground, logged: &Logged) -> Result<Option<(Value, Source)>, Problem> {
+    if let Some(id) = tasks::id_of(&logged.stream) {
+        let Some(seen) = ground.tasks.load(id)? else { return Ok(None) };
+        let project = ground.projects.get(&seen.state.about.project);
+        let root = project.map_or_else(|_| ground.places.home().to_owned(), |project| project.path.into());
+        let maker = maker(id).map(|run| ground.tasks.load_run(run)).transpose()?.flatten();
+        let chain = maker.map(|run| chain(&run)).unwrap_or_default();
+        let source = Source { root, subject: id.to_owned(), chain, harness: String::new() };
+        return Ok(Some((view::event(logged, Subject::Task(&seen)), source)));
+    }
+    let Some(id) = runs::id_of(&logged.stream) else { return Ok(None) };
+    let Some(seen) = ground.tasks.load_run(id)? else { return Ok(None) };
+    let origin = &seen.state.given.origin;
+    let root = if origin.root.is_empty() { ground.places.home().to_owned() } else { PathBuf::from(&origin.root) };
+    let source = Source { root, subject: id.to_owned(), chain: chain(&seen), harness: origin.harness.clone() };
+    Ok(Some((view::event(logged, Subject::Run(&seen)), source)))
+}
+
+/// The recipes that led to what a run does.
+pub(crate) fn chain(seen: &SeenRun) -> Vec<String> {
+    let mut chain = seen.state.given.origin.cause.clone();
+    chain.push(seen.plan.recipe.name.to_string());
+    chain
+}
+
+/// The run whose step a task is: its id says so.
+fn maker(task: &str) -> Option<&str> {
+    let mut parts = task.rsplitn(4, '-');
+    let (part, attempt, step) = (parts.next()?, parts.next()?, parts.next()?);
+    let numbers = [attempt, step].iter().all(|text| text.parse::<u32>().is_ok());
+    parts.next().filter(|_| part == "whole" && numbers)
+}
+
+/// Whether the condition of a trigger holds. It reads the event's data, and else the event itself.
+fn holds(filter: Option<&Expr>, event: &Value) -> bool {
+    let read = |path: &expr::Path| {
+        let at = |value: &Value| {
+            let head = value.get(path.head())?.clone();
+            path.tail().iter().try_fold(head, |value, key| match &value {
+                Value::Array(items) => items.get(key.parse::<usize>().ok()?).cloned(),
+                _ => value.get(key).cloned(),
+            })
+        };
+        match at(&event["data"]).filter(|value| !value.is_null()).or_else(|| at(event))? {
+            Value::Bool(it) => Some(expr::Value::Bool(it)),
+            Value::String(text) => Some(expr::Value::Text(text)),
+            Value::Number(number) => Number::read(&number.to_string()).map(expr::Value::Number),
+            Value::Null | Value::Array(_) | Value::Object(_) => None,
+        }
+    };
+    filter.is_none_or(|filter| filter.holds(&read))
+}
+
+/// What a run is given: the event's data by their names, and the whole event as `event`; of declared inputs only those.
+fn inputs(declared: Option<&[Input]>, event: &Value) -> Vec<(String, Value)> {
+    let mut facts: Map<String, Value> = event["data"].as_object().cloned().unwrap_or_default();
+    facts.entry("event").or_insert_with(|| json!(event));
+    facts.retain(|_, value| !value.is_null());
+    let Some(declared) = declared else { return facts.into_iter().collect() };
+    let fits = |input: &Input| {
+        let value = facts.get(input.name.as_str())?.clone();
+        let text = input.kind == InputKind::Text && !value.is_string();
+        Some((input.name.to_string(), if text { Value::String(value.to_string()) } else { value }))
+    };
+    declared.iter().filter_map(fits).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_task_of_a_step_says_whose_it_is() {
+        assert_eq!(maker("k3f9abcdef-2-1-whole"), Some("k3f9abcdef"));
+        assert_eq!(maker("k3f9abcdef-r7-2-1-whole"), Some("k3f9abcdef-r7"));
+        assert_eq!(maker("k3f9abcdef"), None);
+    }
+
+    #[test]
+    fn a_condition_reads_the_data_first() {
+        let event =
+            json!({ "type": "status.changed", "actor": "person", "data": { "to": "done", "round": 2, "type": "x" } });
+        let told = |text: &str| holds(Some(&expr::parse(text).expect("a condition")), &event);
+        assert!(told("to == 'done' && round < 3 && type == 'x' && actor == 'person'"));
+        assert!(!told("to == 'reviewing'") && !told("missing == 'x'"));
+        assert!(holds(None, &event));
+    }
+
+    #[test]
+    fn inputs_are_the_data_by_name() {
+        let event = json!({ "id": "e", "data": { "to": "done", "round": 2, "gone": null } });
+        let names = |inputs: Vec<(String, Value)>| inputs.into_iter().map(|(name, _)| name).collect::<Vec<_>>();
+        assert_eq!(names(inputs(None, &event)), ["event", "round", "to"]);
+    }
+}

@@ -1,0 +1,118 @@
+//! The agent, its shim or the tmux server is killed without warning: it is noticed, the rules are applied, nothing stays
+//! behind. How long it took to notice is printed, not judged.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use serde_json::Value;
+
+use super::home::Home;
+use super::process;
+
+/// What the shim wrote when the agent of a session had been started.
+fn started(home: &Home, id: &str, session: u32) -> Value {
+    let path: PathBuf = home.place().join(format!("sessions/live/{id}.{session}/started.json"));
+    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+}
+
+/// Who is killed.
+#[derive(Clone, Copy, Debug)]
+enum Victim {
+    Agent,
+    Shim,
+    Tmux,
+}
+
+impl Victim {
+    fn pid(self, started: &Value) -> i32 {
+        let pid = match self {
+            Victim::Agent => &started["agent"]["pid"],
+            Victim::Shim => &started["shim"]["pid"],
+            Victim::Tmux => &started["pane"]["server"]["pid"],
+        };
+        i32::try_from(pid.as_i64().unwrap()).unwrap()
+    }
+}
+
+/// Kills somebody of a session that is at work, and waits until the engine knows. Gives the agent's process.
+fn kill(home: &Home, id: &str, session: u32, victim: Victim, crashes: usize) -> i32 {
+    let started = started(home, id, session);
+    let began = Instant::now();
+    process::kill(victim.pid(&started));
+    home.until_event(id, "agent.crashed", crashes);
+    println!("{victim:?} killed: noticed after {:?}", began.elapsed());
+    Victim::Agent.pid(&started)
+}
+
+/// Two deaths lead to `stuck`, with a respawn between them.
+fn dies_twice(victim: Victim) {
+    let home = Home::new();
+    let here = home.pipe("here");
+    // What the agent leaves behind in a session of its own is ended with it.
+    let daemon = home.path("daemon");
+    let script = format!("leave daemon {}; tell {}; hang", daemon.display(), here.path());
+    let id = home.create("brew", &script, &[]);
+    here.hear();
+    let agent = kill(&home, &id, 1, victim, 1);
+    let task = home.until(&id, "crashed", |task| task["session"] == "crashed");
+    assert_eq!((&task["status"], &task["crash_count"]), (&"working".into(), &1.into()));
+    assert!(!process::lives(agent), "{victim:?}: the agent lives");
+    let daemon: i32 = std::fs::read_to_string(daemon).unwrap().trim().parse().unwrap();
+    assert!(!process::lives(daemon), "{victim:?}: what the agent left behind lives");
+
+    home.json(&["task", "respawn", &id]);
+    here.hear();
+    assert_eq!(home.task(&id)["session"], "active");
+    let agent = kill(&home, &id, 2, victim, 2);
+    let task = home.until_status(&id, "stuck");
+    assert_eq!((&task["crash_count"], &task["session"]), (&0.into(), &"crashed".into()));
+    assert!(!process::lives(agent), "{victim:?}: the second agent lives");
+    let left: Vec<String> = process::of(&home.place())
+        .into_iter()
+        .filter(|pid| *pid != home.engine_pid())
+        .map(process::words)
+        .filter(|words| !words.starts_with("tmux"))
+        .collect();
+    assert!(left.is_empty(), "{victim:?}: {left:?}");
+}
+
+#[test]
+fn an_agent_that_is_killed_is_a_crash() {
+    dies_twice(Victim::Agent);
+}
+
+#[test]
+fn a_shim_that_is_killed_is_a_crash_and_its_agent_ends() {
+    dies_twice(Victim::Shim);
+}
+
+#[test]
+fn a_tmux_server_that_is_killed_is_a_crash_and_its_agents_end() {
+    dies_twice(Victim::Tmux);
+}
+
+#[test]
+fn an_agent_that_died_while_no_engine_ran_is_a_crash_for_the_next_one() {
+    let home = Home::new();
+    let here = home.pipe("here");
+    let id = home.create("brew", &format!("tell {}; hang", here.path()), &[]);
+    here.hear();
+    home.kill_engine();
+    process::kill(Victim::Agent.pid(&started(&home, &id, 1)));
+    home.until_event(&id, "agent.crashed", 1);
+    let task = home.task(&id);
+    assert_eq!((&task["crash_count"], &task["session"]), (&1.into(), &"crashed".into()));
+}
+
+#[test]
+fn an_agent_that_wrote_its_handoff_before_it_was_killed_has_handed_over() {
+    let home = Home::new();
+    let here = home.pipe("here");
+    let script =
+        format!("worker: commit; write Handoff \"DONE: all\"; tell {}; hang\nreviewer: review pass", here.path());
+    let id = home.create("brew", &script, &[]);
+    here.hear();
+    process::kill(Victim::Shim.pid(&started(&home, &id, 1)));
+    let task = home.until_status(&id, "reviewing");
+    assert_eq!(task["crash_count"], 0);
+}

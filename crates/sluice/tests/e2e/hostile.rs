@@ -1,0 +1,121 @@
+//! Hostile text in summaries, branches, names of projects and context reaches the agent as it is, and no shell.
+
+use std::path::{Path, PathBuf};
+
+use super::home::{Home, run};
+
+/// Everything that a shell, YAML, JSON, tmux or a terminal could take for something else.
+const HOSTILE: &str = "-x \"quoted\" 'single' $(touch PWNED) `touch PWNED` ; touch PWNED & | > PWNED \\ \\n %s #{pane_id} \
+                       ${HOME} {summary} {{context}} *?[a-z] ~ ! é ü 漢字 🦀 \u{202e}rtl \t tab --- : - [x]";
+
+/// A harness that writes down what it was given, and says so.
+fn dumping(home: &Home) -> (PathBuf, super::home::Pipe) {
+    let folder = home.path("dump");
+    std::fs::create_dir(&folder).unwrap();
+    let told = home.pipe("told");
+    let script = format!(
+        "printf '%s' \"$1\" > {0}/prompt\ncp TASK.md {0}/TASK.md\nprintf '%s' \"$#\" > {0}/count\n: > {1}\nexec cat > /dev/null\n",
+        folder.display(),
+        told.path()
+    );
+    let path = home.path("dump.sh");
+    std::fs::write(&path, script).unwrap();
+    let words = format!("[\"sh\", \"{}\", \"{{prompt}}\"]", path.display());
+    std::fs::create_dir_all(home.place()).unwrap();
+    let config = format!("[harnesses.dump]\ninteractive = {words}\nheadless = {words}\n");
+    std::fs::write(home.place().join("config.toml"), config).unwrap();
+    (folder, told)
+}
+
+/// Nothing that the text asks a shell for has been done.
+fn is_unharmed(home: &Home, workspace: &Path) {
+    for folder in
+        [home.repository(), home.place(), home.path("user"), home.path("dump"), workspace.to_owned(), "/".into()]
+    {
+        assert!(!folder.join("PWNED").exists(), "{}", folder.display());
+    }
+}
+
+#[test]
+fn hostile_text_reaches_the_agent_unchanged() {
+    let home = Home::empty();
+    let (dump, told) = dumping(&home);
+    let project = "my \"$(touch PWNED)`touch PWNED`;'.:project é";
+    home.sluice(&["project", "add", "--name", project]).done();
+    let branch = "-not";
+    let refused = home.sluice(&["task", "create", "--harness", "dump", "--", branch, "x"]);
+    assert_eq!(refused.code, 1, "{refused:?}");
+    assert!(refused.stderr.contains("\"-not\" cannot be the name of a branch"), "{refused:?}");
+
+    let branch = "fix.$(touch${IFS}PWNED);`id`'\"&|é漢";
+    let context = format!("## Context\n\n{HOSTILE}\n\n```demo\ncrash\n```\n");
+    let words = ["task", "create", "--harness", "dump", "--context", &context, "--json", "--", branch, HOSTILE];
+    let answer = home.sluice(&words).done().json();
+    told.hear();
+    let task = &answer["task"];
+    assert_eq!((&task["summary"], &task["branch"]), (&HOSTILE.into(), &branch.into()));
+    assert_eq!(task["project"], project);
+    let prompt = std::fs::read_to_string(dump.join("prompt")).unwrap();
+    assert_eq!(std::fs::read_to_string(dump.join("count")).unwrap(), "1");
+    let head = format!("# Task: {HOSTILE}\n\nProject: {project}\nBranch: {branch}\n\n");
+    assert!(prompt.starts_with(&head), "{prompt}");
+    let file = std::fs::read_to_string(dump.join("TASK.md")).unwrap();
+    assert!(file.ends_with(&format!("---\n\n{context}")) || file.ends_with(&format!("---\n{context}")), "{file}");
+    let workspace = PathBuf::from(task["workspace"].as_str().unwrap());
+    let head = run(home.program("git").current_dir(&workspace).args(["symbolic-ref", "--short", "HEAD"])).done();
+    assert_eq!(head.stdout.trim_end(), branch);
+    is_unharmed(&home, &workspace);
+
+    // What the record says is the name that tmux knows the session by.
+    let id = task["id"].as_str().unwrap();
+    let session = task["tmux_session"].as_str().unwrap();
+    assert_eq!(home.windows(), [format!("{session}:worker")]);
+    home.json(&["task", "cancel", id, "--yes"]);
+    assert_eq!(home.windows(), Vec::<String>::new());
+    is_unharmed(&home, &workspace);
+}
+
+#[test]
+fn a_megabyte_reaches_the_agent_unchanged() {
+    let home = Home::empty();
+    let (dump, told) = dumping(&home);
+    home.sluice(&["project", "add"]).done();
+    let context: String = format!("## Context\n\n{HOSTILE}\n").repeat((1 << 20) / HOSTILE.len());
+    let mut command =
+        home.command(&["task", "create", "brew", "Brew", "--harness", "dump", "--context", "-", "--json"]);
+    let file = home.path("context");
+    std::fs::write(&file, &context).unwrap();
+    run(command.stdin(std::fs::File::open(file).unwrap())).done();
+    told.hear();
+    let text = std::fs::read_to_string(dump.join("TASK.md")).unwrap();
+    assert!(text.ends_with(&context), "{} of {}", text.len(), context.len());
+
+    // More than one argument may hold: the prompt travels another way, or the start says why not.
+    let summary = HOSTILE.repeat(100_000 / HOSTILE.len());
+    let answer = home.sluice(&["task", "create", "--harness", "dump", "--json", "--", "tea", &summary]).done().json();
+    told.hear();
+    assert_eq!(answer["task"]["summary"], summary);
+    let prompt = std::fs::read_to_string(dump.join("prompt")).unwrap();
+    assert!(prompt.starts_with(&format!("# Task: {summary}\n")), "{}", prompt.len());
+}
+
+#[test]
+fn lines_in_a_summary_and_nul_are_dealt_with() {
+    let home = Home::empty();
+    let (dump, told) = dumping(&home);
+    home.sluice(&["project", "add"]).done();
+    let answer = home.json(&["task", "create", "brew", "one\ntwo: x\n---\nstatus: done", "--harness", "dump"]);
+    told.hear();
+    let id = answer["task"]["id"].as_str().unwrap();
+    assert_eq!(home.task(id)["summary"], "one\ntwo: x\n---\nstatus: done");
+    assert_eq!(home.task(id)["status"], "working");
+    let prompt = std::fs::read_to_string(dump.join("prompt")).unwrap();
+    assert!(prompt.starts_with("# Task: one\ntwo: x\n---\nstatus: done\n"), "{prompt}");
+
+    let file = home.path("nul");
+    std::fs::write(&file, "before\0after").unwrap();
+    let mut command = home.command(&["task", "create", "tea", "Tea", "--harness", "dump", "--context", "-", "--json"]);
+    let ran = run(command.stdin(std::fs::File::open(file).unwrap()));
+    let message = ran.json()["error"]["message"].take();
+    assert_eq!((ran.refusal().as_str(), message), ("2 bad_request", "a summary or context cannot hold a NUL".into()));
+}

@@ -1,0 +1,149 @@
+//! Triggers (seed 003): recipes that an event of the engine's own log starts, once, and never in a circle.
+
+use std::time::Instant;
+
+use serde_json::Value;
+
+use super::home::{Home, LONG};
+
+/// Puts a recipe into the home.
+fn recipe(home: &Home, name: &str, text: &str) {
+    let folder = home.place().join("workflows");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join(format!("{name}.yml")), format!("name: {name}\n{text}")).unwrap();
+}
+
+/// Waits until a run of a recipe has ended, and gives it.
+fn until_ended(home: &Home, recipe: &str) -> Value {
+    let mut happening = home.follow(&["--type", "*.completed"]);
+    while let Some(event) = happening.next(Instant::now() + LONG) {
+        if event["data"]["recipe"] == recipe && event["data"]["step_id"].is_null() {
+            let id = event["correlation_id"].as_str().unwrap();
+            return home.json(&["run", "show", id])["run"].take();
+        }
+    }
+    panic!("no run of {recipe} has ended");
+}
+
+/// How many runs there are of a recipe.
+fn count(home: &Home, recipe: &str) -> usize {
+    let runs = home.json(&["run", "list", "--all"]);
+    runs["runs"].as_array().unwrap().iter().filter(|run| run["recipe"] == recipe).count()
+}
+
+/// A run that is started last, whose end says that everything before it has been looked at.
+fn all_was_looked_at(home: &Home) {
+    recipe(home, "mark", "steps: [{name: mark, type: script, command: 'true'}]\n");
+    recipe(
+        home,
+        "after-mark",
+        "trigger: {event: run.completed, where: \"recipe == 'mark'\"}\nsteps: [{name: a, type: script, command: 'true'}]\n",
+    );
+    home.json(&["start", "mark"]);
+    until_ended(home, "after-mark");
+}
+
+const DONE: &str = "trigger: {event: status.changed, where: \"to == 'done'\"}
+input:
+  - {name: task_id}
+  - {name: to}
+  - {name: from}
+  - {name: event, type: object}
+steps:
+  - {name: tell, type: script, command: 'echo ${input.task_id} ${input.from} ${input.to} ${input.event.type} ${run.work_order}'}
+";
+
+fn merge_a_task(home: &Home, branch: &str) -> String {
+    let id = home.create(branch, "worker: work\nreviewer: review pass", &[]);
+    home.until_status(&id, "reviewing");
+    home.sluice(&["task", "merge", &id]).done();
+    id
+}
+
+#[test]
+fn an_event_starts_a_recipe_once_also_across_restarts() {
+    let home = Home::new();
+    recipe(&home, "on-done", DONE);
+    assert_eq!(home.sluice(&["check", home.place().join("workflows/on-done.yml").to_str().unwrap()]).code, 0);
+    let task = merge_a_task(&home, "brew");
+    let run = until_ended(&home, "on-done");
+    assert_eq!(run["steps"][0]["output"], format!("{task} reviewing done status.changed {task}"), "{run:#}");
+    assert!(run["workspace"].as_str().unwrap().starts_with(home.place().to_str().unwrap()), "in the task's project");
+
+    // The log is read again from its beginning, as after a crash before it was written down how far it was read.
+    home.kill_engine();
+    std::fs::write(home.place().join("followed"), "0\n").unwrap();
+    all_was_looked_at(&home);
+    assert_eq!(count(&home, "on-done"), 1);
+    assert_eq!(count(&home, "mark"), 1);
+}
+
+#[test]
+fn what_happened_before_the_home_was_followed_starts_nothing() {
+    let home = Home::new();
+    home.json(&["start", "--detach", "worker-execute", "--harness", "demo"]);
+    home.kill_engine();
+    std::fs::remove_file(home.place().join("followed")).unwrap();
+    recipe(&home, "late", "trigger: {event: process.created}\nsteps: [{name: a, type: script, command: 'true'}]\n");
+    all_was_looked_at(&home);
+    assert_eq!(count(&home, "late"), 0);
+}
+
+#[test]
+fn a_recipe_is_not_started_by_what_followed_from_its_own_runs() {
+    let home = Home::new();
+    let steps = "steps: [{name: a, type: script, command: 'true'}]\n";
+    recipe(&home, "first", steps);
+    // Each waits for the end of any run, also of its own and of the other's.
+    recipe(&home, "ping", &format!("trigger: {{event: run.completed}}\n{steps}"));
+    recipe(&home, "pong", &format!("trigger: {{event: run.completed}}\n{steps}"));
+    home.json(&["start", "first"]);
+    all_was_looked_at(&home);
+    // first: ping, pong; ping: pong; pong: ping. And the same for the mark and what it starts.
+    let mut happening = home.follow(&["--type", "run.completed"]);
+    let mut ended = 0;
+    while ended < expected() {
+        happening.next(Instant::now() + LONG).unwrap();
+        ended += 1;
+    }
+    all_were(&home);
+}
+
+/// `first`, `ping`, `pong`, `ping→pong`, `pong→ping`: 5; `mark` the same and `after-mark` with its followers in each order.
+fn expected() -> usize {
+    // mark → every order of any of {ping, pong, after-mark}, where `after-mark` only comes directly after `mark`:
+    // mark, ping, pong, ping→pong, pong→ping, after-mark, after-mark→ping, →pong, →ping→pong, →pong→ping.
+    5 + 10
+}
+
+/// Every run has ended, and there are as many as there can be.
+fn all_were(home: &Home) {
+    assert_eq!((count(home, "ping"), count(home, "pong")), (6, 6));
+    assert_eq!(home.json(&["run", "list"])["runs"].as_array().unwrap().len(), 0);
+}
+
+#[test]
+fn a_recipe_of_a_project_hears_its_own_project_and_hides_the_homes() {
+    let home = Home::new();
+    recipe(&home, "greet", "trigger: {event: task.created}\nsteps: [{name: a, type: script, command: 'echo home'}]\n");
+    let folder = home.repository().join(".sluice/workflows");
+    std::fs::create_dir_all(&folder).unwrap();
+    let text =
+        "name: greet\ntrigger: {event: task.created}\nsteps: [{name: a, type: script, command: 'echo project'}]\n";
+    std::fs::write(folder.join("greet.yml"), text).unwrap();
+    home.create("brew", "worker: hang", &["--no-spawn"]);
+    assert_eq!(until_ended(&home, "greet")["steps"][0]["output"], "project");
+    all_was_looked_at(&home);
+    assert_eq!(count(&home, "greet"), 1);
+}
+
+#[test]
+fn a_recipe_that_cannot_be_started_is_noted_and_holds_up_nobody() {
+    let home = Home::new();
+    let needs = "trigger: {event: task.created}\ninput: [{name: nobody_gives_this}]\n";
+    recipe(&home, "needy", &format!("{needs}steps: [{{name: a, type: script, command: 'true'}}]\n"));
+    home.create("brew", "worker: hang", &["--no-spawn"]);
+    all_was_looked_at(&home);
+    let log = std::fs::read_to_string(home.place().join("logs/engine.log")).unwrap();
+    assert!(log.contains("`needy` was not started") && log.contains("nobody_gives_this"), "{log}");
+}

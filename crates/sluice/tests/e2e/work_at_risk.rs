@@ -1,0 +1,183 @@
+//! Work that is nowhere but in a worktree survives cancel, merge, gc and delete, and comes back byte for byte.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+
+use super::home::{Home, run};
+
+/// Every file below a folder with its kind, mode and bytes; what is git's own or the engine's is left out.
+fn tree(folder: &Path) -> BTreeMap<PathBuf, (String, Vec<u8>)> {
+    let mut found = BTreeMap::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(next) = folders.pop() {
+        for entry in std::fs::read_dir(&next).unwrap().map(Result::unwrap) {
+            let path = entry.path();
+            let name = path.strip_prefix(folder).unwrap().to_owned();
+            if name == Path::new(".git") || name == Path::new("TASK.md") {
+                continue;
+            }
+            let about = path.symlink_metadata().unwrap();
+            if about.is_symlink() {
+                let target = std::fs::read_link(&path).unwrap();
+                found.insert(name, ("link".into(), target.as_os_str().as_bytes().to_vec()));
+            } else if about.is_dir() {
+                folders.push(path);
+            } else {
+                let mode = if about.mode() & 0o100 == 0 { "file" } else { "program" };
+                found.insert(name, (mode.into(), std::fs::read(&path).unwrap()));
+            }
+        }
+    }
+    found
+}
+
+/// A task at work whose agent waits, and its worktree.
+fn at_work(home: &Home) -> (String, PathBuf) {
+    let id = home.create("brew", "wait for notification", &[]);
+    let workspace = PathBuf::from(home.task(&id)["workspace"].as_str().unwrap());
+    (id, workspace)
+}
+
+/// Runs git in a worktree as its agent would.
+fn git(home: &Home, workspace: &Path, words: &[&str]) -> String {
+    let who = ["-c", "user.name=Agent", "-c", "user.email=agent@example.invalid"];
+    run(home.program("git").current_dir(workspace).args(who).args(words)).done().stdout.trim_end().to_owned()
+}
+
+fn write(folder: &Path, name: impl AsRef<OsStr>, bytes: &[u8]) {
+    let path = folder.join(name.as_ref());
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, bytes).unwrap();
+}
+
+/// Files of every kind, in every state that git has for them.
+fn make_a_mess(home: &Home, workspace: &Path) {
+    write(workspace, "committed", b"kept by a commit\n");
+    git(home, workspace, &["add", "-A"]);
+    git(home, workspace, &["commit", "--quiet", "-m", "work that nobody else has"]);
+    write(workspace, "README.md", b"changed and staged\n");
+    write(workspace, "staged", b"staged");
+    git(home, workspace, &["add", "-A"]);
+    write(workspace, "README.md", b"staged and changed again\r\n");
+    write(workspace, "untracked", &(0..=255).collect::<Vec<u8>>());
+    for name in
+        ["with space", "with\nnewline", "with\ttab", "\"quoted\"", "-dash", "$(touch PWNED)", "é漢🦀", ":(glob)*", "*"]
+    {
+        write(workspace, Path::new("odd").join(name), name.as_bytes());
+    }
+    write(workspace, OsStr::from_bytes(b"odd/not-\xff-utf8"), b"x");
+    write(workspace, "empty", b"");
+    write(workspace, "deep/er/and/deep/er", b"deep");
+    write(workspace, "program", b"#!/bin/sh\n");
+    std::fs::set_permissions(workspace.join("program"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    symlink("nowhere/at all", workspace.join("link")).unwrap();
+}
+
+/// Brings back what is kept of a task, and compares it with what was there.
+#[track_caller]
+fn comes_back(home: &Home, id: &str, before: &BTreeMap<PathBuf, (String, Vec<u8>)>) -> PathBuf {
+    let into = home.path("rescued");
+    home.json(&["workspace", "restore", id, "--into", into.to_str().unwrap()]);
+    let after = tree(&into);
+    let names = |tree: &BTreeMap<PathBuf, (String, Vec<u8>)>| tree.keys().cloned().collect::<Vec<_>>();
+    assert_eq!(names(&after), names(before));
+    assert_eq!(&after, before);
+    into
+}
+
+#[test]
+fn every_kind_of_work_survives_a_cancel() {
+    let home = Home::new();
+    let (id, workspace) = at_work(&home);
+    make_a_mess(&home, &workspace);
+    let before = tree(&workspace);
+    home.json(&["task", "cancel", &id, "--yes"]);
+    assert!(!workspace.join("untracked").exists(), "the worktree is clean for the next task");
+    comes_back(&home, &id, &before);
+}
+
+#[test]
+fn work_survives_cancel_gc_and_delete_in_turn() {
+    let home = Home::new();
+    let (id, workspace) = at_work(&home);
+    make_a_mess(&home, &workspace);
+    let before = tree(&workspace);
+    let commit = git(&home, &workspace, &["rev-parse", "HEAD"]);
+    home.json(&["task", "cancel", &id, "--yes"]);
+    home.json(&["workspace", "gc"]);
+    assert!(!workspace.exists(), "gc removes what no task has");
+    home.json(&["task", "delete", &id, "--yes"]);
+    let into = comes_back(&home, &id, &before);
+    let log = git(&home, &into, &["log", "--format=%H"]);
+    assert!(log.lines().any(|line| line == commit), "{log}");
+}
+
+#[test]
+fn a_detached_head_survives() {
+    let home = Home::new();
+    let (id, workspace) = at_work(&home);
+    git(&home, &workspace, &["checkout", "--quiet", "--detach"]);
+    write(&workspace, "detached", b"on no branch\n");
+    git(&home, &workspace, &["add", "-A"]);
+    git(&home, &workspace, &["commit", "--quiet", "-m", "on no branch"]);
+    write(&workspace, "loose", b"and not committed\n");
+    let before = tree(&workspace);
+    home.json(&["task", "delete", &id, "--yes"]);
+    home.json(&["workspace", "gc"]);
+    comes_back(&home, &id, &before);
+}
+
+#[test]
+fn a_renamed_branch_survives() {
+    let home = Home::new();
+    let (id, workspace) = at_work(&home);
+    git(&home, &workspace, &["branch", "-m", "another-name"]);
+    write(&workspace, "renamed", b"on another branch\n");
+    git(&home, &workspace, &["add", "-A"]);
+    git(&home, &workspace, &["commit", "--quiet", "-m", "on another branch"]);
+    write(&workspace, "loose", b"and not committed\n");
+    let before = tree(&workspace);
+    home.json(&["task", "delete", &id, "--yes"]);
+    home.json(&["workspace", "gc"]);
+    comes_back(&home, &id, &before);
+}
+
+#[test]
+fn a_conflicted_merge_survives() {
+    let home = Home::new();
+    let (id, workspace) = at_work(&home);
+    write(&workspace, "README.md", b"ours\n");
+    git(&home, &workspace, &["commit", "--quiet", "-am", "ours"]);
+    git(&home, &workspace, &["checkout", "--quiet", "-b", "theirs", "HEAD~1"]);
+    write(&workspace, "README.md", b"theirs\n");
+    git(&home, &workspace, &["commit", "--quiet", "-am", "theirs"]);
+    git(&home, &workspace, &["checkout", "--quiet", "brew"]);
+    let merge = ["-c", "user.name=A", "-c", "user.email=a@example.invalid", "merge", "--quiet", "theirs"];
+    assert_ne!(run(home.program("git").current_dir(&workspace).args(merge)).code, 0);
+    write(&workspace, "loose", b"beside the conflict\n");
+    let before = tree(&workspace);
+    assert!(String::from_utf8_lossy(&before[Path::new("README.md")].1).contains("<<<<<<<"));
+    home.json(&["task", "cancel", &id, "--yes"]);
+    comes_back(&home, &id, &before);
+}
+
+#[test]
+fn work_that_was_not_committed_before_the_merge_survives_it() {
+    let home = Home::new();
+    let id = home.create("brew", "reviewer: review pass", &[]);
+    home.until_status(&id, "reviewing");
+    let workspace = PathBuf::from(home.task(&id)["workspace"].as_str().unwrap());
+    write(&workspace, "forgotten", b"not committed\n");
+    write(&workspace, "README.md", b"changed, not committed\n");
+    let before = tree(&workspace);
+    let merged = home.sluice(&["task", "merge", &id, "--json"]);
+    if merged.code != 0 {
+        println!("a merge says: {}", merged.stdout);
+        home.json(&["task", "merge", &id, "--force"]);
+    }
+    home.until_status(&id, "done");
+    comes_back(&home, &id, &before);
+}
