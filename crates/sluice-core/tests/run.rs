@@ -6,6 +6,7 @@ mod run {
     pub(crate) mod agents;
     pub(crate) mod earlier;
     pub(crate) mod law;
+    pub(crate) mod owed;
     pub(crate) mod play;
     pub(crate) mod properties;
     pub(crate) mod questions;

@@ -156,6 +156,7 @@ fn notify(ground: &Ground, about: &str, message: &str) -> Done {
         timeout: Some(Duration::from_secs(30)),
         grace: GRACE,
         output_limit: OUTPUT_LIMIT,
+        output_file: None,
         record: record(ground, about, "notify"),
     };
     run_to_end(&script)
@@ -183,6 +184,7 @@ fn command(
         timeout: Some(COMMAND_LIMIT),
         grace: GRACE,
         output_limit: OUTPUT_LIMIT,
+        output_file: None,
         record,
     })
 }

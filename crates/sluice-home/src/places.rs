@@ -91,6 +91,11 @@ impl Places {
         self.home.join("sessions")
     }
 
+    /// What scripts of runs printed, where it is longer than a run keeps.
+    pub fn printed(&self) -> PathBuf {
+        self.sessions().join("printed")
+    }
+
     /// What the steps of runs produced.
     pub fn evidence(&self) -> PathBuf {
         self.home.join("evidence")

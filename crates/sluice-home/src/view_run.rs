@@ -317,6 +317,8 @@ fn told(event: &Event, seen: &SeenRun) -> Vec<(String, Value)> {
 pub(crate) fn named(stored: &str, kind: Kind) -> String {
     match (kind, stored) {
         (Kind::Run | Kind::Mission, stored) => stored.to_owned(),
+        // Whoever asks, the step or its agent: the workflow needs a person.
+        (Kind::Workflow, "step.asked") => "workflow.intervention.required".into(),
         (Kind::Workflow, stored) => match stored.strip_prefix("run.") {
             Some(rest) => format!("workflow.{rest}"),
             None => format!("workflow.{stored}"),

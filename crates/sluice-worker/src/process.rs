@@ -23,7 +23,7 @@ mod identity;
 mod pipes;
 mod sweep;
 
-pub use capture::Captured;
+pub use capture::{Captured, LONGEST_FILE};
 pub use identity::Identity;
 pub(crate) use identity::{Stat, carries, stat};
 pub use sweep::KEPT;
@@ -37,6 +37,10 @@ pub const LONGEST_ARGUMENT: usize = 128 * 1024 - 1;
 pub const GRACE: Duration = Duration::from_secs(5);
 /// How long what a script left running in its group may take to finish by itself, and again to end when told to.
 pub const LEFTOVER_GRACE: Duration = Duration::from_millis(200);
+/// The ending of the file with what a script printed.
+pub const OUTPUT: &str = "out";
+/// The ending of the file with what it printed as errors.
+pub const ERRORS: &str = "err";
 /// The variable by which the processes of a script are found when its number was not noted in time.
 const MARK: &str = "SLUICE_PROCESS";
 
@@ -66,6 +70,8 @@ pub struct Script {
     pub grace: Duration,
     /// Bytes of each of its two outputs that are kept.
     pub output_limit: usize,
+    /// Where an output goes that is longer, up to [`LONGEST_FILE`], with [`OUTPUT`] and [`ERRORS`] as endings.
+    pub output_file: Option<PathBuf>,
     /// The file in which its number is noted while it runs, for [`kill_leftover`].
     pub record: PathBuf,
 }
@@ -196,6 +202,13 @@ pub fn kill_leftover(record: &Path) -> Result<usize, Failure> {
     Ok(before)
 }
 
+/// Ends everything that carries this assignment in its environment: TERM, and KILL for what is still there after the
+/// grace. Says how many would not go.
+pub fn end_marked(assignment: &str, grace: Duration) -> usize {
+    let kin = Kin { leader: None, mark: Some(assignment.to_owned()) };
+    end_all(|| kin.living(), grace).len()
+}
+
 fn system(doing: impl Into<String>, source: impl Into<io::Error>) -> Failure {
     Failure::System { doing: doing.into(), source: source.into() }
 }
@@ -264,7 +277,7 @@ fn follow(
     let leader = leader.ok_or_else(|| system("looking at a process just started", io::ErrorKind::NotFound))?;
     note(&script.record, &Record { mark: mark.to_owned(), leader: Some(leader.clone()) })?;
     let group = Pid::from_raw(leader.pid).ok_or_else(|| system("a process without number", io::ErrorKind::NotFound))?;
-    let mut pipes = Pipes::new(child, &script.input, script.output_limit)?;
+    let mut pipes = Pipes::new(child, script)?;
     let mut ended_because: Option<Ending> = None;
     let mut next = script.timeout.map(|timeout| started + timeout);
     let signal = |signal| {
@@ -290,21 +303,23 @@ fn follow(
         }
     }
     let duration = started.elapsed();
-    let ending = finish(&mut pipes, group, &leader, ended_because)?;
+    // What left the group is not ours to end when the script ended by itself: a server, perhaps. When it is ended, all
+    // that it started goes with it.
+    let kin = Kin { leader: Some(leader), mark: ended_because.map(|_| mark.to_owned()) };
+    let ending = finish(&mut pipes, group, &kin, ended_because)?;
     let (stdout, stderr) = pipes.finish();
     Ok(Outcome { ending, stdout, stderr, duration })
 }
 
 /// After the leader's end: what is left in its group may finish what it prints, and is ended.
-fn finish(pipes: &mut Pipes, group: Pid, leader: &Identity, because: Option<Ending>) -> Result<Ending, Failure> {
+fn finish(pipes: &mut Pipes, group: Pid, kin: &Kin, because: Option<Ending>) -> Result<Ending, Failure> {
     if because.is_none() {
         pipes.drain(LEFTOVER_GRACE)?;
     }
     let (_, status) = waitpid(Some(group), WaitOptions::empty())
         .map_err(|error| system("waiting for a script", error))?
         .ok_or_else(|| system("waiting for a script", io::ErrorKind::WouldBlock))?;
-    if test_kill_process_group(group).is_ok() {
-        let kin = Kin { leader: Some(leader.clone()), mark: None };
+    if because.is_some() || test_kill_process_group(group).is_ok() {
         end_all(|| kin.living(), if because.is_none() { LEFTOVER_GRACE } else { Duration::ZERO });
     }
     pipes.drain(Duration::ZERO)?;

@@ -6,6 +6,7 @@
 mod e2e {
     pub(crate) mod home;
     pub(crate) mod process;
+    pub(crate) mod recipes;
 
     pub(crate) mod agents;
     pub(crate) mod artifact;
@@ -13,11 +14,16 @@ mod e2e {
     pub(crate) mod deaths;
     pub(crate) mod default_flow;
     pub(crate) mod engine_kills;
+    pub(crate) mod grimoires;
     pub(crate) mod homes;
     pub(crate) mod hostile;
+    pub(crate) mod limits;
     pub(crate) mod many;
+    pub(crate) mod missions;
     pub(crate) mod persistent_flow;
     pub(crate) mod processes;
+    pub(crate) mod run_kills;
+    pub(crate) mod run_words;
     pub(crate) mod triggers;
     pub(crate) mod verification;
     pub(crate) mod work_at_risk;

@@ -9,6 +9,7 @@ use super::plan::Plan;
 use super::record::{Book, MOST_LOSSES, asks};
 use super::sketch::Sketch;
 use super::state::{End, Progress, RunState, StepStatus, parts, takes_place};
+use super::values::Locals;
 use crate::machine::{Decision, Moment, Refusal, RefusalCode};
 use crate::recipe::{FailureKind, Join, OnExhausted, StepId, Work};
 
@@ -180,7 +181,13 @@ impl Sketch<'_> {
     fn part_over(&mut self, id: StepId, part: Part, report: &Report, stopping: Option<Failure>) {
         let losses = self.step(id).losses;
         match (report, part) {
-            (Report::Completed(outcome), Part::Whole) => self.completes(id, outcome.clone()),
+            (Report::Completed(outcome), Part::Whole) => match self.plan.missing_from(id, outcome) {
+                None => self.completes(id, outcome.clone()),
+                Some(error) => {
+                    let failure = stopping.unwrap_or(Failure::Attempt { kind: FailureKind::Failed, error });
+                    self.attempt_failed(id, failure, outcome.clone());
+                }
+            },
             (Report::Completed(outcome), Part::Turn(_)) => {
                 self.happens(Event::PartEnded { step: id, part, result: Ok(outcome.clone()) });
                 self.unless_stopping(id, stopping);
@@ -292,9 +299,12 @@ impl Sketch<'_> {
                 true => self.start(id),
                 false => self.wants(Effect::SetTimer(TimerKey::Backoff(id, attempt), until)),
             }
-        } else if matches!(step.work, Work::Gate { .. }) {
+        } else if let Work::Gate { message, .. } = &step.work {
             let code = outcome.exit_code.map(|code| format!("exit code {code}"));
             let reason = format!("the check failed: {}", code.unwrap_or_else(|| failure.describe(self)));
+            // What its author says about it comes first; words that cannot be filled are no reason to say nothing.
+            let words = message.as_ref().and_then(|text| self.fill(text, id, &Locals::default()).ok());
+            let reason = words.map_or(reason.clone(), |words| format!("{} ({reason})", words.trim()));
             self.holds_up(id, QuestionKind::Gate, reason);
         } else {
             self.fails(id, failure);

@@ -11,6 +11,10 @@ use crate::recipe::{Data, Items, StepId, Work};
 /// The most items of one fan-out.
 const MOST_ITEMS: usize = 10_000;
 
+/// What the error of an item begins with whose work cannot be brought together with that of the others. A person is asked
+/// about it whatever `on_failure` says: that is about items that failed, and this one did its work.
+pub const CONFLICT: &str = "conflict: ";
+
 impl Sketch<'_> {
     /// Begins an attempt at a step that is ready, or lets it fail if a value is not there.
     pub(super) fn start(&mut self, id: StepId) {
@@ -151,13 +155,26 @@ impl Sketch<'_> {
         if running > 0 {
             return;
         }
-        match failed > 0 && asks(*on_failure) {
-            true => self.holds_up(id, QuestionKind::PartialFailure, format!("{failed} of {total} items failed")),
+        let conflict = if failed > 0 { self.conflict(id, total) } else { None };
+        match conflict.is_some() || (failed > 0 && asks(*on_failure)) {
+            true => {
+                let conflict = conflict.map(|error| format!("; {error}")).unwrap_or_default();
+                let reason = format!("{failed} of {total} items failed{conflict}");
+                self.holds_up(id, QuestionKind::PartialFailure, reason);
+            }
             false => {
                 let outcome = self.gathered(id, total, failed);
                 self.completes(id, outcome);
             }
         }
+    }
+
+    /// The first item whose work is in conflict with that of the others, in words.
+    fn conflict(&self, id: StepId, total: u32) -> Option<String> {
+        (0..total).find_map(|item| match self.item(id, item).map(|it| &it.status) {
+            Some(ItemStatus::Failed(error)) if error.starts_with(CONFLICT) => Some(format!("item {item}: {error}")),
+            Some(_) | None => None,
+        })
     }
 
     /// The outputs of all items, in their order; what failed says why.

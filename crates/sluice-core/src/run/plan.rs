@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use super::owed::{self, Owed};
 use crate::recipe::{Recipe, StepId};
 
 /// A recipe with everything at hand that a decision needs.
@@ -21,6 +22,8 @@ pub struct Plan {
     pub(super) by_name: BTreeMap<String, StepId>,
     /// The steps that store their output under a name.
     pub(super) stores: BTreeMap<String, Vec<StepId>>,
+    /// For each step, what its agent must give.
+    pub(super) owed: Vec<Vec<Owed>>,
 }
 
 /// A way back.
@@ -58,7 +61,8 @@ impl Plan {
             }
         }
         let reads = ids().map(|id| reads(&recipe, id, &by_name, &stores)).collect();
-        Plan { followers, loops, reads, by_name, stores, recipe }
+        let owed = owed::owed(&recipe, &by_name, &stores);
+        Plan { followers, loops, reads, by_name, stores, owed, recipe }
     }
 
     /// The loop that leads back from `step`.

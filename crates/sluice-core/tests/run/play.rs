@@ -219,7 +219,8 @@ impl Play {
         match words[0] {
             "complete" => Input::Ended { step, attempt, part, report: Report::Completed(outcome) },
             "fail" => {
-                let report = Report::Failed { kind, error: "it broke".into(), outcome };
+                let error = value("error").map_or("it broke".into(), |word| format!("{word}: it broke"));
+                let report = Report::Failed { kind, error, outcome };
                 Input::Ended { step, attempt, part, report }
             }
             _ => Input::Lost { step, attempt, part },

@@ -9,6 +9,7 @@ mod task;
 mod workspace;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use sluice_core::recipe::{Data, FailureKind};
 use sluice_core::run::{Effect, Job, Outcome, Part, Perform, Report};
@@ -17,6 +18,7 @@ use sluice_engine::codec::run_effect;
 use sluice_engine::host::Reporter;
 use sluice_engine::reactor::{Assignment, Message};
 use sluice_store::StreamId;
+use sluice_worker::process::end_marked;
 use sluice_worker::session::SessionId;
 
 use super::GRACE;
@@ -27,6 +29,9 @@ use crate::runs::{SeenRun, id_of, performance};
 use crate::threads::Threads;
 
 pub(crate) use workspace::{branch as workspace_branch, pool as workspace_pool};
+
+/// How long what a cancelled run has started may take to end by itself.
+const HURRY: Duration = Duration::from_millis(500);
 
 /// What came of a performance.
 pub(super) type Performed = Result<Outcome, Failed>;
@@ -130,7 +135,13 @@ fn perform(ground: &Arc<Ground>, seen: &SeenRun, wanted: &Perform) -> Performed 
 /// What is not the work of a step.
 fn beside(ground: &Arc<Ground>, seen: &SeenRun, effect: &str, wanted: &Effect) -> Result<(), String> {
     match wanted {
-        Effect::Stop { step, attempt, part } => stop(ground, &performance(&seen.id, *step, *attempt, *part)),
+        Effect::Stop { step, attempt, part } => {
+            let stopped = stop(ground, &performance(&seen.id, *step, *attempt, *part));
+            if seen.state.end.is_some() {
+                sweep(&seen.id);
+            }
+            stopped
+        }
         Effect::Notify(message) => super::notify(ground, &seen.id, message).map(drop),
         Effect::RunCommand(script) => script::hook(ground, seen, effect, script),
         Effect::Start { recipe } => crate::service::start_again(ground, seen, effect, recipe),
@@ -146,6 +157,11 @@ fn stop(ground: &Arc<Ground>, name: &str) -> Result<(), String> {
         Ok(_) | Err(sluice_worker::session::Failure::Unknown(_)) => Ok(()),
         Err(failure) => Err(described(&failure)),
     }
+}
+
+/// Ends every process of a run that has ended, in its groups or not, also what steps left behind that are long over.
+pub(crate) fn sweep(run: &str) -> usize {
+    end_marked(&format!("SLUICE_RUN={run}"), HURRY)
 }
 
 /// What a step is called in commits and messages.

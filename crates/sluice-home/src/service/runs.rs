@@ -1,5 +1,9 @@
 //! Runs: what can be asked of one, and said by those who do its steps.
 
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
 use serde_json::{Value, json};
 use sluice_api::problem::{Problem, Status};
 use sluice_api::run::{AnswerQuestion, StartRun, StepSays};
@@ -13,7 +17,7 @@ use sluice_worker::session::Stream;
 
 use super::{ANSWER_WITHIN, Service, Who, wait};
 use crate::ground::Ground;
-use crate::hands::run::data;
+use crate::hands::run::{data, sweep};
 use crate::runs::{SeenRun, id_of, stream};
 use crate::view_run;
 
@@ -121,6 +125,9 @@ impl Service {
                 text.push_str(&String::from_utf8_lossy(&chunk.bytes));
             }
         }
+        for path in self.printed_files(&begins) {
+            text.push_str(&last_of(&path));
+        }
         if let (true, Some(outcome)) = (text.is_empty(), &state.latest) {
             if let Data::Text(output) = &outcome.output {
                 text.push_str(output);
@@ -129,6 +136,16 @@ impl Service {
             text.push_str(outcome.stderr.as_deref().unwrap_or_default());
         }
         text
+    }
+
+    /// The files with what scripts printed beyond what a run keeps, oldest attempt first.
+    fn printed_files(&self, begins: &str) -> Vec<PathBuf> {
+        let folder = std::fs::read_dir(self.ground.places.printed());
+        let all = folder.into_iter().flatten().flatten().map(|entry| entry.path());
+        let is_meant = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(begins));
+        let mut found: Vec<PathBuf> = all.filter(is_meant).collect();
+        found.sort();
+        found
     }
 
     /// An agent or script says how its step went, or asks a person; for an ask, the answer if there is one.
@@ -188,13 +205,20 @@ impl Service {
         self.run(&seen.id)
     }
 
-    /// Ends a run; of a patrol that rests, what would come next.
+    /// Ends a run with everything it has started; of a patrol that rests, what would come next. When this answers, nothing
+    /// of the run lives any more.
     pub fn cancel_run(&self, who: &Who, id: &str, reason: String) -> Result<SeenRun, Problem> {
         let seen = self.run(id)?;
         if *who == Who::Person && crate::patrols::end(&self.ground, &seen)?.is_some() {
             return Ok(seen);
         }
-        self.tell_run(who, &seen.id, Input::Cancel { reason })
+        let seen = self.tell_run(who, &seen.id, Input::Cancel { reason })?;
+        match sweep(&seen.id) {
+            0 => Ok(seen),
+            left => {
+                Err(Problem::fault(format!("run {} is cancelled, but {left} of its processes would not go", seen.id)))
+            }
+        }
     }
 
     /// Tries a failed step again.
@@ -237,6 +261,29 @@ impl Service {
     /// Closes a run that is done by hand.
     pub fn close_run(&self, who: &Who, id: &str, summary: String) -> Result<SeenRun, Problem> {
         self.tell_run(who, id, Input::Close { summary })
+    }
+}
+
+/// The end of a file, and where the rest of it is.
+fn last_of(path: &Path) -> String {
+    let read = || {
+        let mut file = File::open(path)?;
+        let size = file.metadata()?.len();
+        let from = size.saturating_sub(LONGEST_LOG as u64);
+        let mut bytes = Vec::new();
+        file.seek(SeekFrom::Start(from))?;
+        file.read_to_end(&mut bytes)?;
+        std::io::Result::Ok((size, from, bytes))
+    };
+    match read() {
+        Ok((size, 0, bytes)) => format!("[{size} bytes, in {}]\n{}", path.display(), String::from_utf8_lossy(&bytes)),
+        Ok((size, from, bytes)) => format!(
+            "[the last {} of {size} bytes; all of it is in {}]\n{}",
+            size - from,
+            path.display(),
+            String::from_utf8_lossy(&bytes)
+        ),
+        Err(error) => format!("[{} cannot be read: {error}]\n", path.display()),
     }
 }
 

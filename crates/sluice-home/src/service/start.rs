@@ -57,6 +57,9 @@ pub(crate) fn start_as(ground: &Arc<Ground>, wanted: &StartRun, started: Started
     if !harness.is_empty() {
         ground.harnesses.get(&harness).map_err(|error| Problem::bad_request(error.to_string()))?;
     }
+    for named in recipe.steps.iter().filter_map(|step| step.harness.as_ref()) {
+        ground.harnesses.get(named).map_err(|error| unusable(&wanted.recipe, &error.to_string()))?;
+    }
     let workspace = match mode {
         Mode::ByHand => String::new(),
         Mode::Engine => worktree(ground, &root, &id)?,

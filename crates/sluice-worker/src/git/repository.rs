@@ -131,6 +131,15 @@ impl Repository {
         Ok((head, dirty))
     }
 
+    /// Puts a worktree back to a commit. What was changed since then is kept on `branch`.
+    pub fn put_back(&self, worktree: &Path, commit: &str, branch: &str) -> Result<(), GitError> {
+        self.check_branch(branch)?;
+        self.commit_all(worktree, "changed by somebody who may not")?;
+        let call = || self.git.at(worktree);
+        call().args(["branch", "--force", "--", branch, "HEAD"]).text()?;
+        call().args(["reset", "--quiet", "--hard", commit, "--"]).text().map(drop)
+    }
+
     /// Merges a branch into what is checked out in a worktree; the error names the files that are in conflict, and
     /// then nothing is changed.
     pub fn merge_into(&self, worktree: &Path, branch: &str, message: &str) -> Result<(), GitError> {

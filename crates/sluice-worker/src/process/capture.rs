@@ -1,6 +1,12 @@
-//! What a program printed, kept up to a limit: its beginning and its end.
+//! What a program printed, kept up to a limit: its beginning and its end. What is longer goes into a file as well.
 
 use std::collections::VecDeque;
+use std::fs::File;
+use std::io::Write;
+use std::path::PathBuf;
+
+/// Bytes of one output that go into a file, when there are more than are kept in memory.
+pub const LONGEST_FILE: u64 = 256 << 20;
 
 /// What a program printed. What does not fit is left out of the middle, and counted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -31,20 +37,68 @@ pub(super) struct Capture {
     head: Vec<u8>,
     tail: VecDeque<u8>,
     seen: u64,
+    beside: Beside,
+}
+
+/// The file beside what is kept in memory.
+enum Beside {
+    /// None is wanted.
+    None,
+    /// Nothing has been left out so far.
+    Unneeded(PathBuf),
+    /// It takes so many more bytes.
+    Open(File, u64),
+    /// It takes nothing more: it is full, or cannot be written.
+    Closed,
+}
+
+impl Beside {
+    fn write(&mut self, bytes: &[u8]) {
+        let Beside::Open(file, room) = self else { return };
+        let fits = bytes.len().min(usize::try_from(*room).unwrap_or(usize::MAX));
+        // A file that cannot be written is no reason to fail: the beginning and the end are kept all the same.
+        let written = file.write_all(&bytes[..fits]);
+        *room -= fits as u64;
+        if fits < bytes.len() {
+            let _ = writeln!(file, "\n[nothing after {LONGEST_FILE} bytes is kept, but for the end in the run]");
+        }
+        if written.is_err() || fits < bytes.len() {
+            *self = Beside::Closed;
+        }
+    }
 }
 
 impl Capture {
-    pub(super) fn new(limit: usize) -> Self {
-        Self { half: limit / 2, head: Vec::new(), tail: VecDeque::new(), seen: 0 }
+    /// Keeps up to `limit` bytes, and in `file` what is longer.
+    pub(super) fn new(limit: usize, file: Option<PathBuf>) -> Self {
+        let beside = file.map_or(Beside::None, Beside::Unneeded);
+        Self { half: limit / 2, head: Vec::new(), tail: VecDeque::new(), seen: 0, beside }
     }
 
     pub(super) fn push(&mut self, bytes: &[u8]) {
         self.seen += bytes.len() as u64;
         let (to_head, to_tail) = bytes.split_at(bytes.len().min(self.half - self.head.len()));
         self.head.extend_from_slice(to_head);
+        self.put_beside(bytes, to_tail);
         self.tail.extend(&to_tail[to_tail.len().saturating_sub(self.half)..]);
         let surplus = self.tail.len().saturating_sub(self.half);
         self.tail.drain(..surplus);
+    }
+
+    /// Writes on in the file; begins it when what was kept so far becomes too much.
+    fn put_beside(&mut self, bytes: &[u8], to_tail: &[u8]) {
+        if let (Beside::Unneeded(path), true) = (&self.beside, self.tail.len() + to_tail.len() > self.half) {
+            self.beside = match File::create(path) {
+                Ok(file) => Beside::Open(file, LONGEST_FILE),
+                Err(_) => Beside::Closed,
+            };
+            self.beside.write(&self.head);
+            let (first, second) = self.tail.as_slices();
+            self.beside.write(first);
+            self.beside.write(second);
+            return self.beside.write(to_tail);
+        }
+        self.beside.write(bytes);
     }
 
     pub(super) fn finish(mut self) -> Captured {
@@ -63,7 +117,7 @@ mod tests {
     use super::*;
 
     fn captured(limit: usize, pieces: &[&str]) -> String {
-        let mut capture = Capture::new(limit);
+        let mut capture = Capture::new(limit, None);
         for piece in pieces {
             capture.push(piece.as_bytes());
         }
@@ -77,5 +131,18 @@ mod tests {
         assert_eq!(captured(8, &["abcdefghijkl", "m"]), "abcd\n[5 bytes left out]\njklm");
         assert_eq!(captured(0, &["abc"]), "\n[3 bytes left out]\n");
         assert_eq!(captured(8, &[]), "");
+    }
+
+    #[test]
+    fn what_is_too_long_is_whole_in_a_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("output");
+        let printed = |pieces: &[&str]| {
+            let mut capture = Capture::new(8, Some(path.clone()));
+            pieces.iter().for_each(|piece| capture.push(piece.as_bytes()));
+            (capture.finish().omitted, std::fs::read_to_string(&path).ok())
+        };
+        assert_eq!(printed(&["abcd", "ef", "gh"]), (0, None), "what fits needs no file");
+        assert_eq!(printed(&["ab", "cde", "fghi", "jk"]), (3, Some("abcdefghijk".into())));
     }
 }

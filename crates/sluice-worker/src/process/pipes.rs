@@ -11,7 +11,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::capture::{Capture, Captured};
 use super::sweep::timespec;
-use super::{Failure, system};
+use super::{ERRORS, Failure, OUTPUT, Script, system};
 
 /// What one wait brought.
 pub(super) enum News {
@@ -42,7 +42,8 @@ pub(super) struct Pipes {
 }
 
 impl Pipes {
-    pub(super) fn new(child: &mut Child, input: &[u8], limit: usize) -> Result<Self, Failure> {
+    pub(super) fn new(child: &mut Child, script: &Script) -> Result<Self, Failure> {
+        let input = &script.input;
         let pid = Pid::from_raw(child.id().cast_signed());
         let pid = pid.ok_or_else(|| system("a process without number", io::ErrorKind::NotFound))?;
         let handle = pidfd_open(pid, PidfdFlags::empty()).map_err(|error| system("watching a script", error))?;
@@ -53,13 +54,16 @@ impl Pipes {
         for fd in [stdout.as_fd(), stderr.as_fd(), stdin.as_fd()] {
             ioctl_fionbio(fd, true).map_err(|error| system("preparing the pipes of a script", error))?;
         }
-        let output = |pipe: Box<dyn Piped>| Output { pipe: Some(pipe), capture: Capture::new(limit) };
+        let output = |pipe: Box<dyn Piped>, ending: &str| {
+            let file = script.output_file.as_ref().map(|path| path.with_extension(ending));
+            Output { pipe: Some(pipe), capture: Capture::new(script.output_limit, file) }
+        };
         Ok(Self {
             handle,
             input: (!input.is_empty()).then_some(stdin),
             unsent: input.to_vec(),
             sent: 0,
-            outputs: [output(Box::new(stdout)), output(Box::new(stderr))],
+            outputs: [output(Box::new(stdout), OUTPUT), output(Box::new(stderr), ERRORS)],
         })
     }
 

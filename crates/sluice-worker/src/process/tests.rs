@@ -24,6 +24,7 @@ impl Bench {
             timeout: Some(LONG),
             grace: Duration::from_millis(100),
             output_limit: 1024,
+            output_file: None,
             record: self.folder.path().join("record.json"),
         }
     }
@@ -41,6 +42,11 @@ impl Bench {
 
 fn pid_in(path: &Path) -> i32 {
     std::fs::read_to_string(path).unwrap().trim().parse().unwrap()
+}
+
+/// One that has ended and that nobody has asked about does not live.
+fn lives(pid: i32) -> bool {
+    stat(pid).is_some_and(|stat| stat.identity().lives())
 }
 
 #[test]
@@ -154,4 +160,37 @@ fn leftovers_of_a_dead_engine_are_found_by_number_or_by_mark() {
         assert!(!leader.lives() && !record.exists());
         assert_eq!(kill_leftover(&record).unwrap(), 0);
     }
+}
+
+#[test]
+fn a_script_that_is_ended_takes_with_it_what_left_its_group() {
+    let bench = Bench::new();
+    let told = bench.fifo("told");
+    let text = "setsid sh -c 'trap \"\" TERM; echo $$ > left; echo > told; exec tail -f /dev/null' & wait";
+    let script = Script { timeout: None, ..bench.script(text) };
+    let cancel = Cancel::new().unwrap();
+    let outcome = std::thread::scope(|scope| {
+        let running = scope.spawn(|| run(&script, &cancel).unwrap());
+        std::fs::read(&told).unwrap();
+        cancel.cancel();
+        running.join().unwrap()
+    });
+    assert_eq!(outcome.ending, Ending::Cancelled);
+    assert!(!lives(pid_in(&bench.folder.path().join("left"))), "the process that left is gone too");
+}
+
+#[test]
+fn what_carries_a_mark_is_ended_wherever_it_went() {
+    let bench = Bench::new();
+    let mark = format!("SLUICE_TEST={}", new_mark());
+    let (name, value) = mark.split_once('=').unwrap();
+    let mut script = bench.script(
+        "setsid sh -c 'echo $$ > left; exec tail -f /dev/null >/dev/null 2>&1' & while ! test -s left; do :; done",
+    );
+    script.environment.insert(name.to_owned(), value.to_owned());
+    assert_eq!(run(&script, &Cancel::new().unwrap()).unwrap().ending, Ending::Code(0));
+    let left = pid_in(&bench.folder.path().join("left"));
+    assert!(lives(left), "a script may leave a server behind");
+    assert_eq!(end_marked(&mark, Duration::ZERO), 0);
+    assert!(!lives(left));
 }

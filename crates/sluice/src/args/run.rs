@@ -16,8 +16,8 @@ pub(crate) struct Start {
     /// An input; several can be given
     #[arg(long = "input", value_name = "K=V")]
     pub(crate) inputs: Vec<String>,
-    /// What is wanted, in words
-    #[arg(long, value_name = "TEXT")]
+    /// What is wanted, in words; `-` reads them from stdin
+    #[arg(long, value_name = "TEXT|-")]
     pub(crate) prompt: Option<String>,
     /// Start it in this project instead of here
     #[arg(long, value_name = "P")]

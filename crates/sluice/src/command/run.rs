@@ -16,6 +16,7 @@ const RUNS: &str = "/v1/recipe/runs";
 
 pub(crate) fn start(arguments: Start, output: Output) -> Result<Exit, Failure> {
     let Start { recipe, inputs, prompt, project, work_order, harness, detach } = arguments;
+    let prompt = prompt.map(prompted).transpose()?;
     let client = connect()?;
     let here = std::env::current_dir().map(|here| here.display().to_string()).unwrap_or_default();
     let cwd = match project {
@@ -36,6 +37,15 @@ pub(crate) fn start(arguments: Start, output: Output) -> Result<Exit, Failure> {
         return Ok(Exit::Done);
     }
     follow(&client, &id, output)
+}
+
+/// What is wanted, in words; `-` reads them from stdin, where they may be longer than an argument.
+fn prompted(prompt: String) -> Result<String, Failure> {
+    if prompt != "-" {
+        return Ok(prompt);
+    }
+    std::io::read_to_string(std::io::stdin())
+        .map_err(|error| Failure::new(Exit::Usage, "usage", format!("the prompt cannot be read from stdin: {error}")))
 }
 
 fn path_of(client: &Client, name: &str) -> Result<String, Failure> {

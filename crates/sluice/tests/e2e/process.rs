@@ -39,6 +39,17 @@ pub(crate) fn of(folder: &Path) -> Vec<i32> {
     pids.filter(|pid| lives(*pid) && is_of(pid)).collect()
 }
 
+/// The processes that have this assignment in their environment.
+pub(crate) fn carrying(assignment: &str) -> Vec<i32> {
+    let numbers = std::fs::read_dir("/proc").unwrap().flatten();
+    let pids = numbers.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    let has = |pid: &i32| {
+        let told = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        told.split(|byte| *byte == 0).any(|one| one == assignment.as_bytes())
+    };
+    pids.filter(|pid| lives(*pid) && has(pid)).collect()
+}
+
 /// Ends everything that belongs to a folder. What is started meanwhile is found the next time round.
 pub(crate) fn kill_all_of(folder: &Path) {
     for _ in 0..20 {

@@ -60,10 +60,19 @@ pub(super) fn judge(ground: &Arc<Ground>, seen: &SeenRun, wanted: &Perform, name
     let before = standing()?;
     let done = agent(ground, seen, wanted, name, prompt, &copy.folder, Allowed::Reduced);
     copy.discard(seen);
-    match standing()? == before {
-        true => done,
-        false => Err(Failed::because("the arbiter changed the work, which it may not")),
+    if standing()? == before {
+        return done;
     }
+    let branch = format!("sluice/arbiter-{}", name.replace('.', "-"));
+    let put_back = pool.repository().put_back(Path::new(seen.folder()), &before.0, &branch);
+    Err(Failed::because(match put_back {
+        Ok(()) => format!(
+            "the arbiter changed the work, which it may not; the work was put back, and what it changed is on `{branch}`"
+        ),
+        Err(error) => {
+            format!("the arbiter changed the work, which it may not, and it cannot be put back: {}", described(&error))
+        }
+    }))
 }
 
 fn agent(

@@ -38,6 +38,7 @@ pub(super) fn run(ground: &Arc<Ground>, seen: &SeenRun, wanted: &Perform, name: 
         timeout: None, // the run has its own, and ends it
         grace: GRACE,
         output_limit: KEPT,
+        output_file: printed(ground, name),
         record,
     };
     let ended = process::run(&script, &cancel).map_err(|failure| described(&failure))?;
@@ -64,6 +65,14 @@ pub(super) fn run(ground: &Arc<Ground>, seen: &SeenRun, wanted: &Perform, name: 
     }
 }
 
+/// Where the output of a script goes that is longer than a run keeps.
+fn printed(ground: &Ground, name: &str) -> Option<PathBuf> {
+    let folder = ground.places.printed();
+    std::fs::create_dir_all(&folder).ok()?;
+    // Its last part is put in place of an ending, so the name gets one.
+    Some(folder.join(format!("{name}.script")))
+}
+
 /// Runs a command that belongs to the end of a run.
 pub(super) fn hook(ground: &Arc<Ground>, seen: &SeenRun, effect: &str, script: &Wanted) -> Result<(), String> {
     let mut environment = start::inherited(ground);
@@ -79,6 +88,7 @@ pub(super) fn hook(ground: &Arc<Ground>, seen: &SeenRun, effect: &str, script: &
         timeout: Some(Duration::from_secs(600)),
         grace: GRACE,
         output_limit: OUTPUT_LIMIT,
+        output_file: None,
         record,
     };
     super::super::run_to_end(&script).map(drop)

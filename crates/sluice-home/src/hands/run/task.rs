@@ -19,6 +19,7 @@ pub(super) fn create(ground: &Arc<Ground>, seen: &SeenRun, wanted: &Perform, nam
     let Job::Task { summary, branch, workflow, project, context } = &wanted.job else {
         return Err(Failed::because("that is no task"));
     };
+    let (harness, of_run) = (&wanted.harness, &seen.state.given.origin.harness);
     // Its id is the step's: asked for again, the same task is found.
     let id = name.replace('.', "-");
     if ground.tasks.load(&id).map_err(|problem| problem.message)?.is_none() {
@@ -28,7 +29,7 @@ pub(super) fn create(ground: &Arc<Ground>, seen: &SeenRun, wanted: &Perform, nam
             branch: branch.clone(),
             summary: summary.clone(),
             workflow: workflow.clone(),
-            harness: Some(seen.state.given.origin.harness.clone()).filter(|name| !name.is_empty()),
+            harness: harness.clone().or_else(|| Some(of_run.clone()).filter(|name| !name.is_empty())),
             context: context.clone(),
             ..CreateTask::default()
         };

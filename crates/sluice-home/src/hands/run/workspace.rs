@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use sluice_core::lifecycle::Permissions;
 use sluice_core::run::state::ItemStatus;
-use sluice_core::run::{Part, Perform};
+use sluice_core::run::{CONFLICT, Part, Perform};
 use sluice_worker::workspace::{Binding, Pool, WorkspaceName};
 
 use super::{Failed, label};
@@ -87,7 +87,7 @@ impl Own {
         let _one_at_a_time = ground.merging();
         repository.merge_into(Path::new(seen.folder()), &self.branch, &message).map_err(|error| {
             let why = described(&error);
-            Failed::because(format!("its work is on `{}` and cannot be merged: {why}", self.branch))
+            Failed::because(format!("{CONFLICT}its work is on `{}` and cannot be merged: {why}", self.branch))
         })?;
         self.discard(seen);
         Ok(())

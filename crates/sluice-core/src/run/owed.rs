@@ -1,0 +1,90 @@
+//! What an agent must give because the recipe goes on by it: the values that conditions and fan-outs read.
+//!
+//! An agent that ends well and leaves them out has not done its step: without them a condition would be false for want
+//! of a value, and what should have followed would be left out without a word. A value that only a text shows is not
+//! asked for here; the step that shows it fails with its name.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::event::Outcome;
+use super::plan::Plan;
+use crate::expr::{Path, Value};
+use crate::recipe::{Data, Items, Recipe, StepId, Work};
+
+/// The fields of a step that are there whatever it says, or only when a command gave them.
+const ALWAYS_GIVEN: [&str; 4] = ["status", "summary", "exit_code", "stderr"];
+
+/// A value that something after an agent's step reads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Owed {
+    what: What,
+    /// As the recipe writes it.
+    path: Path,
+    /// Who reads it.
+    reader: StepId,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum What {
+    /// The step's `result`.
+    Result,
+    /// A value inside its output.
+    Inside(Vec<String>),
+    /// A list inside its output.
+    List(Vec<String>),
+}
+
+/// For each step, what it owes.
+pub(super) fn owed(
+    recipe: &Recipe,
+    by_name: &BTreeMap<String, StepId>,
+    stores: &BTreeMap<String, Vec<StepId>>,
+) -> Vec<Vec<Owed>> {
+    let mut found: Vec<Vec<Owed>> = vec![Vec::new(); recipe.steps.len()];
+    let mut known: BTreeSet<(StepId, Path)> = BTreeSet::new();
+    let mut ask = |path: &Path, reader: StepId, list: bool| {
+        let inside = |rest: &[String]| if list { What::List(rest.to_vec()) } else { What::Inside(rest.to_vec()) };
+        // A step's own fields are read before a variable of the same name.
+        let givers: Vec<(StepId, What)> = match (by_name.get(path.head()), path.tail()) {
+            (Some(id), [field]) if field == "result" => vec![(*id, What::Result)],
+            (Some(id), [field, rest @ ..]) if field == "output" => vec![(*id, inside(rest))],
+            (Some(_), [field, ..]) if ALWAYS_GIVEN.contains(&field.as_str()) => Vec::new(),
+            (_, rest) => stores.get(path.head()).into_iter().flatten().map(|id| (*id, inside(rest))).collect(),
+        };
+        for (id, what) in givers {
+            let is_agent = matches!(recipe.step(id).work, Work::Agent { .. });
+            if is_agent && id != reader && known.insert((id, path.clone())) {
+                found[id.0 as usize].push(Owed { what, path: path.clone(), reader });
+            }
+        }
+    };
+    for (reader, step) in (0u32..).map(StepId).zip(&recipe.steps) {
+        for compare in step.condition.iter().flat_map(|condition| condition.comparisons()) {
+            // A truth value that is not there is false: `!plan.output.risky` needs no word about risks.
+            if !matches!(compare.value, Value::Bool(_)) {
+                ask(&compare.path, reader, false);
+            }
+        }
+        if let Work::ParallelAgents { items: Items::Variable(template), .. } = &step.work {
+            template.as_variable().into_iter().for_each(|path| ask(path, reader, true));
+        }
+    }
+    found
+}
+
+impl Plan {
+    /// What is missing from what an agent gave, in words.
+    pub(super) fn missing_from(&self, id: StepId, outcome: &Outcome) -> Option<String> {
+        let given = |owed: &&Owed| match &owed.what {
+            What::Result => outcome.result.is_some(),
+            What::Inside(path) => outcome.output.at(path).is_some(),
+            What::List(path) => matches!(outcome.output.at(path), Some(Data::List(_))),
+        };
+        let owed = self.owed[id.0 as usize].iter().find(|owed| !given(owed))?;
+        let reader = &self.recipe.step(owed.reader).name;
+        Some(match owed.what {
+            What::Result | What::Inside(_) => format!("it did not give `{}`, which `{reader}` depends on", owed.path),
+            What::List(_) => format!("it did not give a list as `{}`, which `{reader}` goes over", owed.path),
+        })
+    }
+}
