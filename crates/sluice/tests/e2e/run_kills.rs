@@ -138,3 +138,34 @@ fn in_the_middle_of_a_script() {
     assert_eq!(run["variables"]["found"], "ready");
     assert_eq!(noted(&home, "noted"), ["one", "two", "two"], "what had finished did not run again");
 }
+
+#[test]
+fn an_arbiter_that_touched_the_work_before_the_kill_is_found_out_after_it() {
+    let home = fresh();
+    let (told, go) = (home.pipe("told"), home.pipe("go"));
+    let steps = format!(
+        "steps:
+  - name: loop
+    type: agent-loop
+    harness: shell
+    prompt: |
+      echo good > work.txt
+    arbiter_prompt: |
+      echo vandalised > '${{run.workspace}}/work.txt'; echo > {}; cat {}
+      printf '```json\\n{{\"result\": \"done\"}}\\n```\\n'; exit 0
+",
+        told.path(),
+        go.path()
+    );
+    grimoire(&home, "mine", &steps);
+    let id = begin(&home, &["mine"]);
+    told.hear();
+    home.kill_engine();
+    show(&home, &id);
+    go.let_go();
+    let run = until_status(&home, &id, "failed");
+    let error = text(&step(&run, "loop")["error"]);
+    assert!(error.starts_with("the arbiter changed the work, which it may not; the work was put back"), "{error}");
+    let work = std::path::Path::new(text(&run["workspace"])).join("work.txt");
+    assert_eq!(std::fs::read_to_string(work).unwrap(), "good\n");
+}

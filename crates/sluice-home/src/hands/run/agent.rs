@@ -14,7 +14,7 @@ use sluice_core::run::{Outcome, Perform};
 use sluice_worker::harness::result::result;
 use sluice_worker::harness::stream::{Exit, Reader};
 use sluice_worker::harness::{Harness, Invocation, Mode, Permissions, Request};
-use sluice_worker::session::{Cause, End, Gone, How, Limits, Place, SessionId, Spec, Stream};
+use sluice_worker::session::{Cause, End, Failure, Gone, How, Limits, Place, SessionId, Spec, Stream};
 
 use super::super::{GRACE, start};
 use super::{Failed, Performed, data, workspace};
@@ -54,17 +54,21 @@ pub(super) fn judge(ground: &Arc<Ground>, seen: &SeenRun, wanted: &Perform, name
     if !workspace::has_worktree(seen) {
         return agent(ground, seen, wanted, name, prompt, Path::new(seen.folder()), Allowed::Reduced);
     }
-    let copy = workspace::own(ground, seen, wanted, name)?;
     let pool = workspace::pool(ground, Path::new(&seen.state.given.origin.root))?;
     let standing = || pool.repository().standing(Path::new(seen.folder())).map_err(|error| described(&error));
+    // One that an earlier engine sent may have touched the work by now: the work was committed before it began.
+    let is_adopted = !matches!(ground.sessions.adopt(&SessionId::new(name)?), Err(Failure::Unknown(_)));
+    let (found, was_touched) = standing().map(|(head, dirty)| (head, is_adopted && dirty))?;
+    let copy = workspace::own(ground, seen, wanted, name)?;
     let before = standing()?;
     let done = agent(ground, seen, wanted, name, prompt, &copy.folder, Allowed::Reduced);
     copy.discard(seen);
-    if standing()? == before {
+    if standing()? == before && !was_touched {
         return done;
     }
     let branch = format!("sluice/arbiter-{}", name.replace('.', "-"));
-    let put_back = pool.repository().put_back(Path::new(seen.folder()), &before.0, &branch);
+    let work = if was_touched { &found } else { &before.0 };
+    let put_back = pool.repository().put_back(Path::new(seen.folder()), work, &branch);
     Err(Failed::because(match put_back {
         Ok(()) => format!(
             "the arbiter changed the work, which it may not; the work was put back, and what it changed is on `{branch}`"

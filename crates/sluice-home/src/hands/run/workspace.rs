@@ -83,7 +83,9 @@ impl Own {
         let repository = self.pool.repository();
         let message = format!("{}: {}", seen.plan.recipe.name, label(seen, wanted));
         repository.commit_all(&self.folder, &message).map_err(|error| described(&error))?;
-        wait_for_those_before(ground, seen, wanted);
+        if !wait_for_those_before(ground, seen, wanted) {
+            return Err(Failed::because(format!("the run has ended; its work is on `{}`", self.branch)));
+        }
         let _one_at_a_time = ground.merging();
         repository.merge_into(Path::new(seen.folder()), &self.branch, &message).map_err(|error| {
             let why = described(&error);
@@ -100,16 +102,24 @@ impl Own {
     }
 }
 
-/// Waits until every item before this one has ended.
-fn wait_for_those_before(ground: &Arc<Ground>, seen: &SeenRun, wanted: &Perform) {
-    let Part::Item(item) = wanted.part else { return };
+/// Waits until every item before this one has ended; false if the run ended first.
+fn wait_for_those_before(ground: &Arc<Ground>, seen: &SeenRun, wanted: &Perform) -> bool {
+    let own = if let Part::Item(item) = wanted.part { item } else { 0 };
     let have_ended = || {
         let now = ground.tasks.load_run(&seen.id).ok().flatten()?;
         let is_open = |(_, item): (_, &sluice_core::run::state::ItemState)| {
             matches!(item.status, ItemStatus::Waiting | ItemStatus::Running)
         };
-        let mut before = now.state.items.range((wanted.step, 0)..(wanted.step, item));
-        (now.state.end.is_some() || !before.any(is_open)).then_some(())
+        let mut before = now.state.items.range((wanted.step, 0)..(wanted.step, own));
+        match (&now.state.end, before.any(is_open)) {
+            (Some(_), _) => Some(false),
+            (None, false) => Some(true),
+            (None, true) => None,
+        }
     };
-    while ground.tasks.wait(LOOK, have_ended).is_none() {}
+    loop {
+        if let Some(goes_on) = ground.tasks.wait(LOOK, have_ended) {
+            return goes_on;
+        }
+    }
 }
