@@ -254,6 +254,7 @@ impl Loop {
                 next = inbox.try_recv().ok();
             }
             self.reactor.wake(self.clock.now());
+            self.note_faults();
             self.act();
             self.tell();
         }
@@ -266,6 +267,10 @@ impl Loop {
         if !changed.is_empty() {
             self.observer.changed(changed);
         }
+    }
+
+    /// Says which streams have stopped, before whoever asked about one hears of it.
+    fn note_faults(&self) {
         let mut known = self.faults.lock().unwrap_or_else(PoisonError::into_inner);
         if *known != *self.reactor.faults() {
             known.clone_from(self.reactor.faults());
