@@ -16,6 +16,9 @@ const GIT: (u32, u32) = (2, 38);
 /// Less room than this on the disk of the home is worth a word.
 const LITTLE_ROOM: u64 = 1 << 30;
 
+/// How the harness table names our own program.
+const OWN_PROGRAM: &str = "{sluice}";
+
 /// How something is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -179,7 +182,7 @@ fn settings(places: &Places) -> (Finding, Vec<Finding>) {
 }
 
 fn harness(harness: &sluice_worker::harness::Harness) -> Finding {
-    let Some(program) = harness.program() else {
+    let Some(program) = harness.program().filter(|program| *program != OWN_PROGRAM) else {
         return finding(&harness.name, Health::Ok, "comes with Sluice", None);
     };
     let version = harness.version_command(program).unwrap_or_else(|| vec![program.to_owned(), "--version".into()]);

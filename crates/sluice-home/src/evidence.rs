@@ -46,7 +46,7 @@ pub(crate) fn begin(ground: &Ground, seen: &SeenRun, wanted: &Perform) -> Record
     match kept {
         Ok(()) => Record { folder: Some(folder), began },
         Err(error) => {
-            ground.note(&format!("no evidence is kept in {}: {error}", folder.display()));
+            ground.log.line(&format!("no evidence is kept in {}: {error}", folder.display()));
             Record { folder: None, began }
         }
     }
@@ -85,7 +85,7 @@ impl Record {
             .chain([std::fs::write(folder.join("result.json"), format!("{result:#}\n"))])
             .collect::<std::io::Result<()>>();
         if let Err(error) = kept {
-            ground.note(&format!("the evidence in {} is not complete: {error}", folder.display()));
+            ground.log.line(&format!("the evidence in {} is not complete: {error}", folder.display()));
         }
     }
 }
@@ -125,7 +125,7 @@ pub(crate) fn conclude(ground: &Ground, seen: &SeenRun) {
     let verdict = verdict(ground, seen);
     // The verdict last: where it is, everything is.
     if let Err(why) = put("run.json", &view_run::run(seen)).and_then(|()| put("verdict.json", &verdict)) {
-        ground.note(&format!("run {} has no verdict record: {why}", seen.id));
+        ground.log.line(&format!("run {} has no verdict record: {why}", seen.id));
     }
 }
 

@@ -130,7 +130,7 @@ impl Follower {
                     self.save(ground);
                 }
                 Err(problem) => {
-                    ground.note(&format!("the event {} waits: {}", logged.cursor.0, problem.message));
+                    ground.log.line(&format!("the event {} waits: {}", logged.cursor.0, problem.message));
                     return std::thread::park_timeout(PAUSE);
                 }
             }
@@ -173,7 +173,7 @@ impl Follower {
         }
         match taskfile::write(&path, format!("{}\n", self.after.0).as_bytes()) {
             Ok(()) => self.saved = self.after,
-            Err(error) => ground.note(&format!("it is not written down how far the log was read: {error}")),
+            Err(error) => ground.log.line(&format!("it is not written down how far the log was read: {error}")),
         }
     }
 }

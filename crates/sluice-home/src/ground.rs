@@ -17,13 +17,14 @@ use sluice_engine::reactor::Message;
 use sluice_worker::harness::Harnesses;
 use sluice_worker::leak::Snapshot;
 use sluice_worker::process::{Cancel, Identity};
-use sluice_worker::session::{SessionId, Sessions, Standing};
+use sluice_worker::session::{SessionId, Sessions};
 use sluice_worker::taskfile::Forgery;
 use sluice_worker::workspace::{Pool, WorkspaceName};
 
 use crate::clock::WallClock;
 use crate::config::Config;
 use crate::files::{self, FileRead};
+use crate::log::Log;
 use crate::mirrors::Mirrors;
 use crate::patrols::Later;
 use crate::places::Places;
@@ -52,6 +53,8 @@ pub struct Ground {
     pub clock: Arc<WallClock>,
     /// Our own program.
     pub program: PathBuf,
+    /// What goes wrong and fails nothing else is told there.
+    pub log: Arc<Log>,
     /// The way to the engine.
     pub(crate) reporter: OnceLock<Reporter>,
     /// The process that asked last, of each session that asked for something.
@@ -112,6 +115,7 @@ impl Ground {
         harnesses: Harnesses,
         clock: Arc<WallClock>,
         program: PathBuf,
+        log: Arc<Log>,
     ) -> Ground {
         Ground {
             places,
@@ -123,6 +127,7 @@ impl Ground {
             rooms: Rooms::default(),
             clock,
             program,
+            log,
             reporter: OnceLock::new(),
             asking: Mutex::default(),
             checkouts: Mutex::default(),
@@ -139,6 +144,12 @@ impl Ground {
         let project = self.projects.get(&seen.state.about.project)?;
         let pool = self.projects.pool(&project)?;
         Ok((project, pool))
+    }
+
+    /// The way to the engine, from whoever knows it first: what was going on is carried out as soon as the engine runs.
+    pub(crate) fn reach(&self, reporter: &Reporter) {
+        // It is the same whoever says it.
+        let _ = self.reporter.set(reporter.clone());
     }
 
     /// Tells the engine something that nobody waits for.
@@ -279,11 +290,6 @@ impl Ground {
         self.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether a session lives.
-    pub fn lives(&self, id: &SessionId) -> bool {
-        matches!(self.sessions.adopt(id), Ok(Standing::Living(_)))
-    }
-
     fn performing(&self) -> MutexGuard<'_, Performing> {
         self.performing.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -305,6 +311,11 @@ impl Ground {
         performing.stopped.insert(name.to_owned());
     }
 
+    /// Something has come to its end, and cannot be asked for again.
+    pub(crate) fn performed(&self, name: &str) {
+        self.performing().stopped.remove(name);
+    }
+
     /// Whether something was ended before it began.
     pub(crate) fn was_stopped(&self, name: &str) -> bool {
         self.performing().stopped.contains(name)
@@ -313,15 +324,6 @@ impl Ground {
     /// Held while something is merged into a run's worktree.
     pub(crate) fn merging(&self) -> MutexGuard<'_, ()> {
         self.merging.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Writes a line into the engine's log: something went wrong that fails nothing else.
-    pub(crate) fn note(&self, text: &str) {
-        use std::io::Write;
-        let line = format!("{} {} {}\n", jiff::Timestamp::now(), std::process::id(), text.replace('\n', " "));
-        let file = std::fs::OpenOptions::new().create(true).append(true).open(self.places.log());
-        // A log that cannot be written is done without.
-        let _ = file.and_then(|mut file| file.write_all(line.as_bytes()));
     }
 
     /// Says something to the task machine that nobody waits for.

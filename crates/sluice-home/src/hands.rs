@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use sluice_api::problem::Status;
 use sluice_core::task::Asker;
 use sluice_core::task::effect::Instruction;
 use sluice_core::task::input::{Found, Outcome};
@@ -44,6 +45,7 @@ pub(crate) struct Hands {
 
 impl Executor for Hands {
     fn perform(&mut self, assignment: Assignment, report: &Reporter) {
+        self.ground.reach(report);
         let (ground, report) = (self.ground.clone(), report.clone());
         let threads = self.threads.clone();
         self.threads.run(move || {
@@ -134,11 +136,11 @@ fn spawn_next(ground: &Arc<Ground>, seen: &Seen) -> Done {
     for waiting in ground.tasks.open() {
         let waits = waiting.lifecycle.initial.first() == Some(&waiting.state.status) && waiting.id != seen.id;
         if waits && waiting.state.about.project == *project {
-            let begun = crate::service::begin(ground, &waiting, Asker::Engine).map_err(|problem| problem.message);
-            match begun {
-                Ok(true) => return Ok(Found::Nothing),
-                Ok(false) => return Ok(Found::Nothing), // no room, so none for the next either
-                Err(_) => {}                            // it cannot begin; the next may
+            match crate::service::begin(ground, &waiting, Asker::Engine) {
+                // It began, or there is no room, and so none for the next either.
+                Ok(_) => return Ok(Found::Nothing),
+                Err(problem) if problem.status == Status::Unavailable => return Err(problem.message),
+                Err(_) => {} // it cannot begin; the next may
             }
         }
     }

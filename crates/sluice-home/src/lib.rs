@@ -15,6 +15,7 @@ mod follower;
 pub mod ground;
 mod hands;
 pub mod lock;
+pub mod log;
 mod mirrors;
 mod patrols;
 pub mod places;

@@ -42,7 +42,7 @@ impl Mirrors {
             return;
         }
         if let Err(why) = put(&seen, &mut done.left_out) {
-            ground.note(&format!("process {id} has no file of its own: {why}"));
+            ground.log.line(&format!("process {id} has no file of its own: {why}"));
         }
         if done.versions.len() >= MOST_REMEMBERED {
             done.versions.clear();

@@ -41,6 +41,7 @@ use crate::config::Config;
 use crate::definitions::Dialect;
 use crate::ground::{Ground, session_of};
 use crate::hands::Hands;
+use crate::log::Log;
 use crate::places::Places;
 use crate::projects::{Projects, described};
 use crate::tasks::{Seen, Tasks, stream};
@@ -115,7 +116,7 @@ pub struct Service {
 
 impl Service {
     /// Opens a home: takes its store, takes up what was going on, looks after its sessions.
-    pub fn open(places: Places, address: Option<String>, program: PathBuf) -> Result<Service, Problem> {
+    pub fn open(places: Places, address: Option<String>, program: PathBuf, log: Arc<Log>) -> Result<Service, Problem> {
         let config = Config::read(&places.config())?;
         let harnesses = config
             .known_harnesses()
@@ -136,7 +137,7 @@ impl Service {
         let owner = owner(&places);
         let keep = config.retention.days.map(|days| Duration::from_secs(u64::from(days) * 86_400));
         let ground =
-            Arc::new(Ground::new(places, config, projects, tasks, sessions, harnesses, clock.clone(), program));
+            Arc::new(Ground::new(places, config, projects, tasks, sessions, harnesses, clock.clone(), program, log));
         let host = Host::start(Parts {
             store: store.clone(),
             owner,
@@ -147,8 +148,7 @@ impl Service {
             keep,
         })
         .map_err(|error| closed(&error))?;
-        // Nobody else sets it.
-        let _ = ground.reporter.set(host.reporter());
+        ground.reach(&host.reporter());
         host.reporter().send(Message::Joined(Offer {
             id: WorkerId("own".into()),
             role: "any".into(),
@@ -238,32 +238,32 @@ pub(crate) fn ask(ground: &Ground, task: &str, input: Input) -> Result<Recorded,
 }
 
 /// Waits for the engine's answer, but not long where it is known why there is none.
-pub(crate) fn wait(reporter: &Reporter, answer: &Receiver<Answer>, task: &str) -> Result<Recorded, Problem> {
+pub(crate) fn wait(reporter: &Reporter, answer: &Receiver<Answer>, id: &str) -> Result<Recorded, Problem> {
     let began = Instant::now();
     while began.elapsed() < ANSWER_WITHIN {
         match answer.recv_timeout(PATIENCE) {
             Err(RecvTimeoutError::Timeout) => {}
-            answer => return answered(answer.ok(), task),
+            answer => return answered(answer.ok(), id),
         }
         if let Some(why) = reporter.hindrance() {
             return Err(Problem::unavailable(why)
                 .hint("nothing is lost; what was asked is done when that has passed, so look before you ask again"));
         }
     }
-    answered(None, task)
+    answered(None, id)
 }
 
 /// What an answer of the engine means to whoever asked.
-fn answered(answer: Option<Answer>, task: &str) -> Result<Recorded, Problem> {
+fn answered(answer: Option<Answer>, id: &str) -> Result<Recorded, Problem> {
     match answer {
         Some(Answer::Done(recorded)) => Ok(recorded),
         Some(Answer::Refused(refusal)) => Err(refused(&refusal)),
-        Some(Answer::NotFound) => Err(Problem::not_found(format!("there is no task `{task}`"))),
+        Some(Answer::NotFound) => Err(Problem::not_found(format!("there is no `{id}`"))),
         Some(Answer::Conflict) => {
-            let message = format!("task {task} was changed by somebody else at the same time");
+            let message = format!("{id} was changed by somebody else at the same time");
             Err(Problem::new(Status::Conflict, "conflict", message).hint("look at it, and ask again"))
         }
-        Some(Answer::Fault(why)) => Err(Problem::fault(format!("task {task} has stopped: {why}"))
+        Some(Answer::Fault(why)) => Err(Problem::fault(format!("{id} has stopped: {why}"))
             .hint("what is stored of it stays as it is; `sluice doctor` tells more")),
         None => Err(Problem::unavailable("the engine does not answer").hint("see `sluice doctor`")),
     }
@@ -277,15 +277,14 @@ pub(crate) fn refused(refusal: &Refusal) -> Problem {
     Problem { hint: refusal.hint.clone(), ..Problem::new(status, refusal.code.as_str(), refusal.message.clone()) }
 }
 
-/// Begins a task that waits, if there is a worktree for it. Whether it began.
-pub(crate) fn begin(ground: &Arc<Ground>, seen: &Seen, by: Asker) -> Result<bool, Problem> {
+/// Begins a task that waits, if there is a worktree for it.
+pub(crate) fn begin(ground: &Ground, seen: &Seen, by: Asker) -> Result<Recorded, Problem> {
     let evidence = ground.evidence(seen)?;
     let room = room(ground, seen)?;
-    let full = room == Room::Full;
     let asked = ask(ground, &seen.id, Input::Spawn { by, evidence, room });
     ground.tasks.refresh(&stream(&seen.id));
     ground.rooms.settle(&seen.id);
-    asked.map(|_| !full)
+    asked
 }
 
 /// A worktree for a task that may need one.

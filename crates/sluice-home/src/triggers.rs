@@ -114,7 +114,7 @@ impl Waiting {
             Ok(_) => Ok(true),
             Err(problem) if problem.status == Status::Unavailable => Err(problem),
             Err(problem) => {
-                ground.note(&format!("`{}` was not started on {event_id}: {}", self.name, problem.message));
+                ground.log.line(&format!("`{}` was not started on {event_id}: {}", self.name, problem.message));
                 Ok(false)
             }
         }

@@ -5,7 +5,6 @@
 
 mod answer;
 mod events;
-mod log;
 mod routes;
 mod run;
 mod runs;

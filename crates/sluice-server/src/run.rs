@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use sluice_api::Problem;
 use sluice_home::lock::{Lock, NoLock};
+use sluice_home::log::Log;
 use sluice_home::places::Places;
 use sluice_home::service::Service;
 use tokio::net::UnixListener;
@@ -14,7 +15,6 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::Notify;
 
 use crate::answer::Peer;
-use crate::log::Log;
 use crate::routes::routes;
 
 /// An engine that had nothing to do for so long ends; the next command starts another.
@@ -62,7 +62,7 @@ impl App {
 pub fn run(places: &Places, ready: impl FnOnce()) -> Result<(), Problem> {
     // Whoever started it may go away, with the terminal and everything in it.
     let _ = rustix::process::setsid();
-    let log = Log::open(&places.log());
+    let log = Arc::new(Log::open(&places.log()));
     let ended = serve(places, &log, ready);
     if let Err(problem) = &ended {
         log.line(&format!("ended: {}", problem.message));
@@ -70,7 +70,7 @@ pub fn run(places: &Places, ready: impl FnOnce()) -> Result<(), Problem> {
     ended
 }
 
-fn serve(places: &Places, log: &Log, ready: impl FnOnce()) -> Result<(), Problem> {
+fn serve(places: &Places, log: &Arc<Log>, ready: impl FnOnce()) -> Result<(), Problem> {
     let _lock = Lock::take(&places.lock()).map_err(|no| match no {
         NoLock::Held { pid } => {
             let who = pid.map(|pid| format!(" (process {pid})")).unwrap_or_default();
@@ -83,7 +83,7 @@ fn serve(places: &Places, log: &Log, ready: impl FnOnce()) -> Result<(), Problem
     })?;
     let program = std::env::current_exe().map_err(|error| Problem::fault(format!("who am I? {error}")))?;
     let address = std::env::var("SLUICE_STORE").ok().filter(|address| !address.is_empty());
-    let service = Service::open(places.clone(), address, program)?;
+    let service = Service::open(places.clone(), address, program, log.clone())?;
     let app = Arc::new(App {
         service,
         began: Instant::now(),

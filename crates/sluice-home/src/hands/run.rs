@@ -94,7 +94,7 @@ fn repeat_at(ground: &Arc<Ground>, at: i64, seen: SeenRun, over: Ending, report:
             let outcome = match crate::service::repeat(&ground, &seen) {
                 Ok(()) => Reported::Done,
                 Err(problem) => {
-                    ground.note(&format!("the patrol of run {} does not go on: {}", seen.id, problem.message));
+                    ground.log.line(&format!("the patrol of run {} does not go on: {}", seen.id, problem.message));
                     Reported::Failed(problem.message)
                 }
             };
@@ -107,7 +107,9 @@ fn repeat_at(ground: &Arc<Ground>, at: i64, seen: SeenRun, over: Ending, report:
 /// Carries out a performance, and keeps what it was told and what it gave.
 fn recorded(ground: &Arc<Ground>, seen: &SeenRun, wanted: &Perform) -> Report {
     let record = evidence::begin(ground, seen, wanted);
-    let report = reported(perform(ground, seen, wanted));
+    let name = performance(&seen.id, wanted.step, wanted.attempt, wanted.part);
+    let report = reported(perform(ground, seen, wanted, &name));
+    ground.performed(&name);
     record.end(ground, seen, wanted, &report);
     report
 }
@@ -119,16 +121,15 @@ fn reported(performed: Performed) -> Report {
     }
 }
 
-fn perform(ground: &Arc<Ground>, seen: &SeenRun, wanted: &Perform) -> Performed {
-    let name = performance(&seen.id, wanted.step, wanted.attempt, wanted.part);
-    if ground.was_stopped(&name) {
+fn perform(ground: &Arc<Ground>, seen: &SeenRun, wanted: &Perform, name: &str) -> Performed {
+    if ground.was_stopped(name) {
         return Err(Failed::because("it was ended before it began"));
     }
     match &wanted.job {
-        Job::Script(script) | Job::Gate(script) => script::run(ground, seen, wanted, &name, script),
-        Job::Agent { prompt } => agent::work(ground, seen, wanted, &name, prompt),
-        Job::Arbiter { prompt } => agent::judge(ground, seen, wanted, &name, prompt),
-        Job::Task { .. } => task::create(ground, seen, wanted, &name),
+        Job::Script(script) | Job::Gate(script) => script::run(ground, seen, wanted, name, script),
+        Job::Agent { prompt } => agent::work(ground, seen, wanted, name, prompt),
+        Job::Arbiter { prompt } => agent::judge(ground, seen, wanted, name, prompt),
+        Job::Task { .. } => task::create(ground, seen, wanted, name),
     }
 }
 

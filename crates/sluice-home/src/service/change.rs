@@ -11,7 +11,7 @@ use sluice_engine::reactor::{Message, Recorded};
 use sluice_worker::session::{Delivery, Say};
 use sluice_worker::workspace::Deleted;
 
-use super::{Service, Who, ask, room, wait};
+use super::{Service, Who, ask, begin, room, wait};
 use crate::ground::session_id;
 use crate::hands;
 use crate::projects::{described, git, shown};
@@ -77,12 +77,8 @@ impl Service {
     /// Begins a task that waits.
     pub fn spawn(&self, who: &Who, id: &str) -> Result<TaskAnswer, Problem> {
         let seen = self.ground.tasks.find(id)?;
-        let evidence = self.ground.evidence(&seen)?;
-        let room = room(&self.ground, &seen)?;
-        let asked = ask(&self.ground, &seen.id, Input::Spawn { by: who.to(&seen.id), evidence, room });
-        self.ground.tasks.refresh(&stream(&seen.id));
-        self.ground.rooms.settle(&seen.id);
-        self.settled(who, &seen.id, asked?)
+        let recorded = begin(&self.ground, &seen, who.to(&seen.id))?;
+        self.settled(who, &seen.id, recorded)
     }
 
     /// Starts the agent of a task's state again.

@@ -6,10 +6,10 @@ use clap::{Args, Subcommand};
 
 /// Add, change and list projects: the repositories that agents work on
 #[derive(Debug, Subcommand)]
-#[command(after_help = "Example:\n  cd ~/work/coffee && sluice project add --pool-size 4")]
+#[command(after_help = "Example:\n  cd ~/code/coffee && sluice project add --pool-size 4")]
 pub(crate) enum Project {
     /// Add a repository
-    #[command(after_help = "Example:\n  sluice project add ~/work/coffee --name coffee --workflow persistent")]
+    #[command(after_help = "Example:\n  sluice project add ~/code/coffee --name coffee --workflow persistent")]
     Add {
         /// Its main checkout; the repository around the current folder unless given
         #[arg(value_name = "PATH")]

@@ -10,22 +10,22 @@ const LARGEST: u64 = 5 << 20;
 /// So many old ones are kept.
 const OLD: u32 = 3;
 
-/// The log.
-pub(crate) struct Log {
+/// The log. There is one for a process, or it could not be turned over.
+pub struct Log {
     path: PathBuf,
     file: Mutex<Option<File>>,
 }
 
 impl Log {
     /// The log at this path. One that cannot be written is done without: it must not keep the engine from working.
-    pub(crate) fn open(path: &Path) -> Log {
+    pub fn open(path: &Path) -> Log {
         let folder = path.parent().map_or(Ok(()), std::fs::create_dir_all);
         let file = folder.ok().and_then(|()| append(path));
         Log { path: path.to_owned(), file: Mutex::new(file) }
     }
 
     /// Writes a line.
-    pub(crate) fn line(&self, text: &str) {
+    pub fn line(&self, text: &str) {
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         let full = file.as_ref().and_then(|file| file.metadata().ok()).is_some_and(|it| it.len() >= LARGEST);
         if full {
