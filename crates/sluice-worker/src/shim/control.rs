@@ -20,7 +20,7 @@ pub(super) struct Received {
 }
 
 /// Somebody who waits for an answer.
-pub(super) struct Caller(UnixStream);
+pub(super) struct Caller(pub(super) UnixStream);
 
 impl Caller {
     /// Tells the caller what came of the order. One who has gone is not told.

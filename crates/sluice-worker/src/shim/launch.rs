@@ -107,7 +107,7 @@ fn launcher(folder: &Folder) -> io::Result<Command> {
     Ok(command)
 }
 
-fn terminal((rows, columns): (u16, u16)) -> io::Result<(OwnedFd, OwnedFd)> {
+pub(super) fn terminal((rows, columns): (u16, u16)) -> io::Result<(OwnedFd, OwnedFd)> {
     let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
     let ours = openpt(flags)?;
     grantpt(&ours)?;

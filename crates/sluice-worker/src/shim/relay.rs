@@ -20,7 +20,7 @@ use super::note;
 use super::pane::{self, Pane};
 use super::scan::Scanner;
 use super::signals::{Heard, Signals};
-use super::typing::{Keyboard, Next, Typing};
+use super::typing::{AGENT_HAS_ENDED, Keyboard, Next, Typing, not};
 use crate::process::{GRACE, descendants, timespec};
 use crate::session::folder::Folder;
 use crate::session::output::{ERRORS, OUTPUT};
@@ -151,8 +151,11 @@ impl Relay {
             self.type_on();
             self.keep_time();
         }
-        for received in self.texts.drain(..).map(|it| it.caller).chain(self.typing.take().map(|it| it.caller)) {
-            received.answer(&Delivery::NotDelivered { reason: "the agent has ended".to_owned() });
+        if let Some(typing) = self.typing.take() {
+            typing.agent_ended(self.sources.first().map_or(0, |source| source.log.written()));
+        }
+        for received in self.texts.drain(..) {
+            received.caller.answer(&not(AGENT_HAS_ENDED));
         }
         if let Some(pane) = &mut self.pane {
             let _ = pane.flush();
@@ -313,7 +316,7 @@ impl Relay {
             (Some(_), Phase::Running) => "too many texts wait to be typed",
             (Some(_), Phase::Ending { .. } | Phase::Leftovers { .. }) => "the agent is ending",
         };
-        received.caller.answer(&Delivery::NotDelivered { reason: reason.to_owned() });
+        received.caller.answer(&not(reason));
     }
 
     /// An order that was given before under the same name is not followed again: whoever asks now is told what came of

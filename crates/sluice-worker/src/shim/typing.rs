@@ -23,6 +23,9 @@ const HEAR_FIRST: Duration = Duration::from_millis(20);
 /// Bytes of a line that the kernel keeps for a program that reads lines; it drops the rest.
 const LONGEST_LINE: usize = 4095;
 
+/// Why a text does not arrive any more.
+pub(super) const AGENT_HAS_ENDED: &str = "the agent has ended";
+
 const PASTE: &[u8] = b"\x1b[200~";
 const PASTE_END: &[u8] = b"\x1b[201~";
 /// Quotes the next key for a program that reads lines.
@@ -70,6 +73,8 @@ pub(super) struct Typing {
     unsent: Vec<u8>,
     unread: u64,
     entering: bool,
+    /// The kernel said after the last key that nothing is unread.
+    read: bool,
     brackets: bool,
     altered: bool,
     printed_before: u64,
@@ -89,6 +94,7 @@ impl Typing {
             unsent: Vec::new(),
             unread: 0,
             entering: false,
+            read: false,
             brackets: false,
             altered: false,
             printed_before: printed,
@@ -98,6 +104,12 @@ impl Typing {
     /// What was asked for, and who waits for it.
     pub(super) fn order_and_caller(&mut self) -> (&Order, &mut Caller) {
         (&self.order, &mut self.caller)
+    }
+
+    /// The agent has ended meanwhile. One that read all of it may have done at once what it was told, and be done.
+    pub(super) fn agent_ended(self, printed: u64) {
+        let delivery = if self.read { self.delivered(printed) } else { not(AGENT_HAS_ENDED) };
+        self.caller.answer(&delivery);
     }
 
     /// The name it was asked for under, and who waits for it.
@@ -173,17 +185,23 @@ impl Typing {
             self.stage = Stage::Settling { since: now };
             return Some(Next::At(now + ASK_AGAIN));
         }
+        let last = self.entering || !self.order.enter;
+        self.read = last && (self.read || now >= since + ASK_AGAIN);
         if now < since + SETTLED {
             return Some(Next::At((now + ASK_AGAIN).min(since + SETTLED)));
         }
-        if self.order.enter && !self.entering {
+        if !last {
             self.entering = true;
             self.unsent = b"\r".to_vec();
             self.stage = Stage::Writing;
             return None;
         }
-        let answered = keyboard.printed > self.printed_before;
-        Some(Next::Done(Delivery::Delivered { brackets: self.brackets, altered: self.altered, answered }))
+        Some(Next::Done(self.delivered(keyboard.printed)))
+    }
+
+    fn delivered(&self, printed: u64) -> Delivery {
+        let answered = printed > self.printed_before;
+        Delivery::Delivered { brackets: self.brackets, altered: self.altered, answered }
     }
 
     fn progress(&mut self, now: Instant) {
@@ -191,7 +209,7 @@ impl Typing {
     }
 }
 
-fn not(reason: &str) -> Delivery {
+pub(super) fn not(reason: &str) -> Delivery {
     Delivery::NotDelivered { reason: reason.to_owned() }
 }
 
@@ -241,4 +259,51 @@ fn acts_on(byte: u8, modes: &Termios, lines: bool) -> bool {
     let signals = modes.local_modes.contains(LocalModes::ISIG) && [0x03, 0x1c, 0x1a].contains(&byte);
     let flow = modes.input_modes.contains(InputModes::IXON) && [0x11, 0x13].contains(&byte);
     signals || flow
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+    use crate::shim::launch::terminal;
+
+    /// Types "hi" and Enter; the agent reads as much as it is told to and ends a moment after Enter.
+    fn told_and_ended(reads: &str) -> Delivery {
+        let (ours, agents) = terminal((24, 80)).unwrap();
+        let (caller, mut answer) = UnixStream::pair().unwrap();
+        let order = Order { length: 2, enter: true, ready_within_ms: 0, patience_ms: 60_000, once: None };
+        let mut now = Instant::now();
+        let mut typing = Typing::new(Received { order, text: b"hi".to_vec(), caller: Caller(caller) }, now, 0);
+        let mut modes = tcgetattr(&agents).unwrap();
+        modes.make_raw();
+        rustix::termios::tcsetattr(&agents, rustix::termios::OptionalActions::Now, &modes).unwrap();
+        let keyboard = Keyboard { ours: &ours, agents: &agents, brackets: false, printed: 0 };
+        for key in ["hi", "\r"] {
+            now += HEAR_FIRST.max(SETTLED);
+            assert!(!matches!(typing.step(&keyboard, now), Next::Done(_)), "after {key:?}");
+            while ioctl_fionread(&agents).unwrap() == 0 {} // it is on its way inside the kernel
+            if reads.contains(key) {
+                rustix::io::read(&agents, &mut [0; 8]).unwrap();
+            }
+        }
+        now += ASK_AGAIN;
+        assert!(!matches!(typing.step(&keyboard, now), Next::Done(_)));
+        typing.agent_ended(0);
+        let mut line = String::new();
+        answer.read_to_string(&mut line).unwrap();
+        serde_json::from_str(&line).unwrap()
+    }
+
+    #[test]
+    fn an_agent_that_ends_by_what_it_was_told_has_been_told() {
+        let delivered = Delivery::Delivered { brackets: false, altered: false, answered: false };
+        assert_eq!(told_and_ended("hi\r"), delivered);
+    }
+
+    #[test]
+    fn an_agent_that_ends_before_it_reads_enter_has_not_been_told() {
+        assert_eq!(told_and_ended("hi"), not(AGENT_HAS_ENDED));
+    }
 }
