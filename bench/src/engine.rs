@@ -68,7 +68,7 @@ impl Executor for NoOp {
 }
 
 fn ended(it: Assignment, outcome: Done) -> Message {
-    Message::Ended { stream: it.stream, effect: it.effect.id, dispatch: it.dispatch, outcome }
+    Message::Ended { token: None, stream: it.stream, effect: it.effect.id, dispatch: it.dispatch, outcome }
 }
 
 /// Definitions are stored as they were written.

@@ -91,6 +91,8 @@ refusals! {
     StepOpen = "step_open";
     /// What is asked for cannot be done now.
     NotReady = "not_ready";
+    /// The work was given to another, because its lease ran out.
+    LeaseLost = "lease_lost";
 }
 
 /// An input that is refused: why, and the way out.

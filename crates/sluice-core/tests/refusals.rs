@@ -19,7 +19,8 @@ fn said(folder: &str) -> String {
 #[test]
 fn examples_say_what_the_machines_say() {
     let said = said("task/plays") + &said("run/snapshots");
-    for code in RefusalCode::ALL {
+    // A lost lease is the loop's own answer; its test looks at that page.
+    for code in RefusalCode::ALL.iter().filter(|code| **code != RefusalCode::LeaseLost) {
         let name = code.as_str();
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../docs/refusals/{name}.md"));
         let page = std::fs::read_to_string(path).unwrap();

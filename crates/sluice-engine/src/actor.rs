@@ -6,6 +6,7 @@ use sluice_core::machine::{Moment, Refusal, RefusalCode};
 use sluice_core::{run, task};
 use sluice_store::{Digest, Effect, Event, Header, RowKey};
 
+use crate::ledger::Fact;
 use crate::loader::pin;
 
 /// What can be said to an actor.
@@ -31,6 +32,8 @@ pub enum Said {
     Timer(String),
     /// Something is to be written down that moves nothing.
     Remark(Remark),
+    /// Something is to be written into a ledger.
+    Fact(Fact),
 }
 
 /// A fact about a task's files and surroundings. It is written down, and nothing follows from it.
@@ -71,7 +74,8 @@ impl Said {
             | Said::Task(_)
             | Said::Outcome { .. }
             | Said::Lost { .. }
-            | Said::Timer(_) => None,
+            | Said::Timer(_)
+            | Said::Fact(_) => None,
         }
     }
 }

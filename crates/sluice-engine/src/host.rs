@@ -18,6 +18,7 @@ use sluice_store::{Append, Store, StoreError, StreamId};
 
 use crate::loader::{Definitions, Loader};
 use crate::reactor::{Action, Answer, Assignment, Message, Reactor, Token};
+use crate::workers::WorkerId;
 use threads::{Reading, SharedWriter, Storing, Tidying, locked};
 
 /// What tells the time.
@@ -31,6 +32,12 @@ pub trait Executor: Send {
     /// Begins to perform an effect. It may have been begun before, by a process that ended; then this is the same
     /// work, by the same id, and must not be done twice at once.
     fn perform(&mut self, assignment: Assignment, report: &Reporter);
+
+    /// A lasting worker was at this when an earlier engine ended, and keeps it for as long as its lease runs.
+    fn held(&mut self, _assignment: Assignment, _report: &Reporter) {}
+
+    /// What a lasting worker was handed is not its any more.
+    fn withdrawn(&mut self, _worker: &WorkerId, _dispatch: u64) {}
 }
 
 /// Who wants to know that something has changed. Called after every commit, from the loop: it must not block, and looks
@@ -314,6 +321,8 @@ impl Loop {
                 Action::Commit(batch) => self.commit(batch),
                 Action::Load(stream) => drop(self.loads.send(stream)),
                 Action::Perform(assignment) => self.executor.perform(assignment, &self.reporter),
+                Action::Held(assignment) => self.executor.held(assignment, &self.reporter),
+                Action::Withdrawn { worker, dispatch } => self.executor.withdrawn(&worker, dispatch),
                 Action::Reply(token, answer) => {
                     if let Some(reply) = self.replies.remove(&token) {
                         let _ = reply.send(answer);

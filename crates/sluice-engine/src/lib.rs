@@ -8,6 +8,7 @@
 pub mod actor;
 pub mod codec;
 pub mod host;
+pub mod ledger;
 pub mod loader;
 pub mod reactor;
 pub mod run_actor;

@@ -11,6 +11,7 @@ use sluice_store::{Card, Digest, Reader, StoreError, Stored, StreamId};
 
 use crate::actor::Actor;
 use crate::codec::{Unreadable, digest, run_state, task_state};
+use crate::ledger::Ledger;
 use crate::reactor::Found;
 use crate::run_actor::RunActor;
 use crate::task_actor::TaskActor;
@@ -97,6 +98,7 @@ impl Loader {
         let actor: Box<dyn Actor> = match stored.header.card.kind.as_str() {
             RunActor::KIND => Box::new(self.run_of(&stored)?),
             TaskActor::KIND => Box::new(self.task_of(&stored)?),
+            Ledger::KIND => Box::new(Ledger::restore(&stored)?),
             other => return Err(Trouble::Damaged(format!("neither a task nor a run, but `{other}`"))),
         };
         Ok(Some(Found { actor, version: stored.version, effects: stored.effects, timers: stored.timers }))
@@ -118,6 +120,12 @@ impl Loader {
         };
         let actor = self.run_of(&stored)?;
         Ok(Some(Read { version: stored.version, card: stored.header.card, actor }))
+    }
+
+    /// A ledger, to be looked at; `None` when there is none of that name.
+    pub fn ledger(&mut self, stream: &StreamId) -> Result<Option<Ledger>, Trouble> {
+        let stored = self.reader.load(stream)?.filter(|it| it.header.card.kind == Ledger::KIND);
+        Ok(stored.map(|stored| Ledger::restore(&stored)).transpose()?)
     }
 
     fn run_of(&mut self, stored: &Stored) -> Result<RunActor, Trouble> {

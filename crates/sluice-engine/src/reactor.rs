@@ -14,10 +14,10 @@ pub use message::{Action, Answer, Assignment, Found, Message, Recorded, Token};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use sluice_core::machine::Moment;
+use sluice_core::machine::{Moment, Refusal, RefusalCode};
 use sluice_store::{Append, Conflict, Effect, OpenEffect, StreamId};
 
-use crate::actor::{Actor, Change, Outcome, Said};
+use crate::actor::{Actor, Change, Said};
 use crate::workers::{Job, WorkerId, Workers};
 use leases::release_hold;
 
@@ -28,6 +28,7 @@ enum Release {
     /// These effects of an actor that wants them in order.
     Settled(StreamId, Vec<String>),
     Leased(Box<Assignment>),
+    Withdrawn(WorkerId, u64),
     Over(StreamId),
 }
 
@@ -68,6 +69,13 @@ struct Handed {
     worker: Option<WorkerId>,
     until: Option<i64>,
     effect: Effect,
+}
+
+impl Handed {
+    /// The worker that must be told when this is not its any more: one that outlives the engine.
+    fn lasting(&self) -> Option<WorkerId> {
+        self.until.and(self.worker.clone())
+    }
 }
 
 /// The loop.
@@ -113,7 +121,13 @@ impl Reactor {
             Message::Unreadable { stream, why } => self.fault(&stream, why, Vec::new()),
             Message::Open(streams) => streams.into_iter().for_each(|stream| self.take_up(stream)),
             Message::Committed(results) => self.committed(results),
-            Message::Ended { stream, effect, dispatch, outcome } => self.ended(&stream, effect, dispatch, outcome, now),
+            Message::Ended { token, stream, effect, dispatch, outcome } => {
+                if self.is_held(&stream, &effect, dispatch) {
+                    self.say(token, stream, Said::Outcome { effect, outcome }, now);
+                } else {
+                    self.out.extend(token.map(|token| Action::Reply(token, Answer::Refused(too_late()))));
+                }
+            }
             Message::Joined(offer) => self.workers.join(offer, now.0),
             Message::Heard { worker, at } => self.renew(&worker, &at, now),
             Message::Nothing => {}
@@ -244,14 +258,17 @@ impl Reactor {
                 self.alarms.insert((*due, stream.clone(), key.clone()));
             }
         }
+        let mut withdrawn = Vec::new();
         for id in &change.settled {
             if let Some(handed) = slot.handed.remove(id) {
                 release_hold(&mut self.workers, &mut self.alarms, stream, id, &handed);
+                withdrawn.extend(handed.lasting().map(|worker| Release::Withdrawn(worker, handed.dispatch)));
             }
             self.workers.forget(stream, id);
         }
         let recorded = Recorded { after: expected, last: slot.version };
         let mut releases: Vec<Release> = token.map(|token| Release::Reply(token, recorded)).into_iter().collect();
+        releases.append(&mut withdrawn);
         if !change.settled.is_empty() && slot.actor.in_order().is_some() {
             releases.push(Release::Settled(stream.clone(), change.settled.clone()));
         }
@@ -293,7 +310,13 @@ impl Reactor {
                 let next = self.slots.get_mut(&stream).and_then(|slot| slot.advance(&settled));
                 next.into_iter().for_each(|effect| self.give(&stream, effect));
             }
-            Release::Leased(assignment) => self.out.push(Action::Perform(*assignment)),
+            Release::Leased(assignment) => {
+                // It may have been given up while its lease was on its way to the store.
+                if self.is_held(&assignment.stream, &assignment.effect.id, assignment.dispatch) {
+                    self.out.push(Action::Perform(*assignment));
+                }
+            }
+            Release::Withdrawn(worker, dispatch) => self.out.push(Action::Withdrawn { worker, dispatch }),
             Release::Over(stream) => {
                 if self.slots.get(&stream).is_some_and(|slot| slot.actor.is_over()) {
                     self.drop_slot(&stream);
@@ -399,13 +422,17 @@ impl Reactor {
         }
     }
 
-    fn ended(&mut self, stream: &StreamId, effect: String, dispatch: u64, outcome: Outcome, now: Moment) {
-        let current = self.slots.get(stream).and_then(|slot| slot.handed.get(&effect));
-        // An answer to a handing-out that was given up comes too late.
-        if current.is_some_and(|handed| handed.dispatch == dispatch) {
-            self.say(None, stream.clone(), Said::Outcome { effect, outcome }, now);
-        }
+    /// Whether an effect is handed out under this number, and not given up.
+    fn is_held(&self, stream: &StreamId, effect: &str, dispatch: u64) -> bool {
+        let current = self.slots.get(stream).and_then(|slot| slot.handed.get(effect));
+        current.is_some_and(|handed| handed.dispatch == dispatch)
     }
+}
+
+/// The answer to a handing-out that was given up.
+fn too_late() -> Refusal {
+    let message = "Too late: this work is no longer yours; your lease ran out, or the work is done or not wanted";
+    Refusal::new(RefusalCode::LeaseLost, message.to_owned()).hint("what you did is not counted; wait for new work")
 }
 
 /// What a panic said.

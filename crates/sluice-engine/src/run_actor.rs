@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use sluice_core::machine::{Decision, Moment, Refusal};
-use sluice_core::recipe::StepId;
+use sluice_core::recipe::{StepId, Work};
 use sluice_core::run::{
     Asker, Effect, Event, Given, Input, Part, Plan, RunState, Speaker, TimerKey, begin, decide, effect,
 };
@@ -258,6 +258,7 @@ impl Actor for RunActor {
         let input = match said {
             Said::Run(input) => input,
             Said::Task(_) | Said::Remark(_) => return Err(misdirected("run", "task")),
+            Said::Fact(_) => return Err(misdirected("run", "ledger")),
             Said::Outcome { effect, outcome } => return Ok(self.outcome(&effect, outcome, now)),
             Said::Lost { effect } => {
                 let Some((step, attempt, part)) = performed(&effect) else { return Ok(None) };
@@ -298,7 +299,11 @@ impl Actor for RunActor {
 
     fn wants(&self, effect: &StoredEffect) -> Option<Wanted> {
         let (step, _, _) = performed(&effect.id)?;
-        let role = self.plan.recipe.step(step).role.to_string();
+        let step = self.plan.recipe.step(step);
+        if let Work::Task(_) = step.work {
+            return None; // a task belongs to the engine's own home
+        }
+        let role = step.role.to_string();
         Some(Wanted { role, group: self.group.clone() })
     }
 

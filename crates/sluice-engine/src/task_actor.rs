@@ -259,6 +259,7 @@ impl Actor for TaskActor {
             Said::Timer(_) => Ok(None),
             Said::Remark(remark) => self.remark(&remark, now),
             Said::Run(_) => Err(misdirected("task", "run")),
+            Said::Fact(_) => Err(misdirected("task", "ledger")),
         }
     }
 

@@ -41,7 +41,6 @@ pub(crate) struct Job {
 #[derive(Debug)]
 struct Worker {
     offer: Offer,
-    held: usize,
     /// When it last gave a sign of life.
     heard: i64,
 }
@@ -50,13 +49,14 @@ struct Worker {
 #[derive(Debug, Default)]
 pub(crate) struct Workers {
     workers: BTreeMap<WorkerId, Worker>,
+    /// How much each of them holds, whether it is there or not: one that comes back still has its work.
+    held: BTreeMap<WorkerId, usize>,
     waiting: VecDeque<Job>,
 }
 
 impl Workers {
     pub(crate) fn join(&mut self, offer: Offer, now: i64) {
-        let held = self.workers.get(&offer.id).map_or(0, |worker| worker.held);
-        self.workers.insert(offer.id.clone(), Worker { offer, held, heard: now });
+        self.workers.insert(offer.id.clone(), Worker { offer, heard: now });
     }
 
     pub(crate) fn heard(&mut self, id: &WorkerId, now: i64) {
@@ -101,20 +101,22 @@ impl Workers {
     }
 
     pub(crate) fn hold(&mut self, id: &WorkerId) {
-        if let Some(worker) = self.workers.get_mut(id) {
-            worker.held += 1;
-        }
+        *self.held.entry(id.clone()).or_default() += 1;
     }
 
     pub(crate) fn free(&mut self, id: &WorkerId) {
-        if let Some(worker) = self.workers.get_mut(id) {
-            worker.held = worker.held.saturating_sub(1);
+        if let Some(held) = self.held.get_mut(id) {
+            *held = held.saturating_sub(1);
+            if *held == 0 {
+                self.held.remove(id);
+            }
         }
     }
 
     /// Hands out what waits, as far as somebody is free.
     pub(crate) fn hand_out(&mut self) -> Vec<(WorkerId, Job)> {
-        let room = |worker: &Worker| worker.offer.capacity.saturating_sub(worker.held);
+        let held = |worker: &Worker| self.held.get(&worker.offer.id).copied().unwrap_or(0);
+        let room = |worker: &Worker| worker.offer.capacity.saturating_sub(held(worker));
         if self.waiting.is_empty() || self.workers.values().all(|worker| room(worker) == 0) {
             return Vec::new();
         }
@@ -136,11 +138,7 @@ impl Workers {
             }
         }
         self.waiting = kept;
-        handed.iter().for_each(|(id, _)| {
-            if let Some(worker) = self.workers.get_mut(id) {
-                worker.held += 1;
-            }
-        });
+        handed.iter().for_each(|(id, _)| self.hold(id));
         handed
     }
 }

@@ -4,8 +4,12 @@
 
 #[path = "host/fixture.rs"]
 mod fixture;
+#[path = "host/ledger.rs"]
+mod ledger;
 #[path = "host/storage.rs"]
 mod storage;
+#[path = "host/workers.rs"]
+mod workers;
 
 use fixture::{RECIPE, create_run, create_task, default_lifecycle, is_done, pinned, say, start};
 use sluice_core::run;

@@ -131,6 +131,7 @@ impl World {
                         self.handed.push(it);
                         assert_eq!(self.handed.len(), 1, "two effects of a task are handed out at once");
                     }
+                    Action::Held(_) | Action::Withdrawn { .. } => panic!("a task has no lasting workers"),
                     Action::Reply(_, answer) => {
                         if let Answer::Refused(refusal) = &answer {
                             self.text.push_str(&format!("    refused: {refusal}\n"));
@@ -190,7 +191,13 @@ impl World {
         let it = self.handed.remove(0);
         let _ =
             self.twin.take(Said::Outcome { effect: it.effect.id.clone(), outcome: outcome.clone() }, Moment(self.now));
-        self.receive(Message::Ended { stream: stream(), effect: it.effect.id, dispatch: it.dispatch, outcome });
+        self.receive(Message::Ended {
+            token: None,
+            stream: stream(),
+            effect: it.effect.id,
+            dispatch: it.dispatch,
+            outcome,
+        });
     }
 
     fn well(&self) -> Outcome {

@@ -55,7 +55,7 @@ impl Executor for Hands {
             let Assignment { stream, effect, dispatch, .. } = assignment;
             let outcome =
                 Reported::Task(carry_out(&ground, id_of(&stream).unwrap_or_default(), &effect.id, &effect.data));
-            report.send(Message::Ended { stream, effect: effect.id, dispatch, outcome });
+            report.send(Message::Ended { token: None, stream, effect: effect.id, dispatch, outcome });
         });
     }
 }

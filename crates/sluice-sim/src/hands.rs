@@ -85,7 +85,7 @@ impl Life {
         for _ in 0..=usize::from(self.chance.percent(5)) {
             let outcome = Done::Task(outcome.clone());
             let (stream, effect) = (it.stream.clone(), it.effect.id.clone());
-            let message = Message::Ended { stream, effect, dispatch: it.dispatch, outcome };
+            let message = Message::Ended { token: None, stream, effect, dispatch: it.dispatch, outcome };
             self.reactor.receive(message, Moment(self.now));
         }
     }

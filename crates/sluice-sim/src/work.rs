@@ -110,7 +110,7 @@ impl Life {
             Some(Bug::TakesLateAnswers) => self.newest(&it).unwrap_or(it.dispatch),
             _ => it.dispatch,
         };
-        let message = Message::Ended { stream: it.stream, effect: it.effect.id, dispatch, outcome };
+        let message = Message::Ended { token: None, stream: it.stream, effect: it.effect.id, dispatch, outcome };
         self.reactor.receive(message, Moment(self.now));
     }
 
@@ -138,6 +138,7 @@ impl Life {
         let twice = self.chance.percent(5);
         for _ in 0..=usize::from(twice) {
             let message = Message::Ended {
+                token: None,
                 stream: it.stream.clone(),
                 effect: it.effect.id.clone(),
                 dispatch,

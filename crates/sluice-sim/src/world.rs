@@ -271,6 +271,8 @@ impl Life {
                     self.at(wait, Due::Loaded(stream));
                 }
                 Action::Perform(assignment) => self.perform(assignment)?,
+                // Workers of this world remember by themselves what they are at, and hear of nothing too late.
+                Action::Held(_) | Action::Withdrawn { .. } => {}
                 Action::Reply(token, answer) => self.replied(token, &answer),
             }
         }

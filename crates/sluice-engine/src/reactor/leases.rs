@@ -66,9 +66,10 @@ impl Reactor {
         self.workers.hold(&worker);
         self.alarms.insert((until, stream.clone(), format!("/{}", effect.id)));
         if let Some(slot) = self.slots.get_mut(stream) {
-            let handed = Handed { dispatch, worker: Some(worker), until: Some(until), effect: effect.clone() };
+            let handed = Handed { dispatch, worker: Some(worker.clone()), until: Some(until), effect: effect.clone() };
             slot.line_up(&effect);
-            slot.handed.insert(effect.id, handed);
+            slot.handed.insert(effect.id.clone(), handed);
+            self.out.push(Action::Held(Assignment { stream: stream.clone(), effect, dispatch, worker: Some(worker) }));
         }
     }
 
@@ -104,6 +105,8 @@ impl Reactor {
     pub(super) fn lose(&mut self, stream: &StreamId, effect: &str, now: Moment) {
         let Some(handed) = self.slots.get_mut(stream).and_then(|slot| slot.handed.remove(effect)) else { return };
         release_hold(&mut self.workers, &mut self.alarms, stream, effect, &handed);
+        let dispatch = handed.dispatch;
+        self.out.extend(handed.lasting().map(|worker| Action::Withdrawn { worker, dispatch }));
         match handed.worker {
             Some(_) => self.say(None, stream.clone(), Said::Lost { effect: effect.to_owned() }, now),
             None => self.give(stream, handed.effect),

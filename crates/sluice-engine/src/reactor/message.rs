@@ -55,6 +55,8 @@ pub enum Message {
     Committed(Vec<Result<u64, Conflict>>),
     /// An effect that was handed out has ended.
     Ended {
+        /// Who waits to hear whether it counts: one that was given up comes too late, and is refused.
+        token: Option<Token>,
         /// Whose.
         stream: StreamId,
         /// Which.
@@ -101,6 +103,15 @@ pub enum Action {
     Load(StreamId),
     /// Perform an effect, and answer with [`Message::Ended`].
     Perform(Assignment),
+    /// A worker was at this before the engine began, and may still be: nobody else is asked.
+    Held(Assignment),
+    /// What a lasting worker was handed is not its any more: it is done, lost, or not wanted.
+    Withdrawn {
+        /// Which worker.
+        worker: WorkerId,
+        /// Which handing-out.
+        dispatch: u64,
+    },
     /// Answer somebody.
     Reply(Token, Answer),
 }

@@ -5,7 +5,7 @@ use sluice_core::machine::Refusal;
 use sluice_store::{Card, Event, Header};
 
 use super::*;
-use crate::actor::Wanted;
+use crate::actor::{Outcome, Wanted};
 
 const NOW: Moment = Moment(0);
 
@@ -61,7 +61,7 @@ impl Actor for Wisher {
                 Ok(Some(change(&[], vec![effect])))
             }
             Said::Run(_) => panic!("what a machine must not do"),
-            Said::Task(_) | Said::Remark(_) => Ok(None),
+            Said::Task(_) | Said::Remark(_) | Said::Fact(_) => Ok(None),
         }
     }
 
@@ -111,7 +111,9 @@ fn act(reactor: &mut Reactor) -> (Vec<(String, u64)>, usize) {
         match action {
             Action::Perform(it) => handed.push((it.effect.id, it.dispatch)),
             Action::Commit(batch) => stored += batch.len(),
-            Action::Load(_) | Action::Reply(..) => panic!("nobody asked"),
+            Action::Load(_) | Action::Reply(..) | Action::Held(_) | Action::Withdrawn { .. } => {
+                panic!("nobody asked")
+            }
         }
     }
     (handed, stored)
@@ -123,7 +125,7 @@ fn wish(reactor: &mut Reactor, ids: &str) {
 
 fn end(reactor: &mut Reactor, (effect, dispatch): &(String, u64)) {
     let (effect, dispatch) = (effect.clone(), *dispatch);
-    reactor.receive(Message::Ended { stream: stream(), effect, dispatch, outcome: Outcome::Done }, NOW);
+    reactor.receive(Message::Ended { token: None, stream: stream(), effect, dispatch, outcome: Outcome::Done }, NOW);
 }
 
 fn commit(reactor: &mut Reactor, count: usize) {
@@ -205,7 +207,7 @@ fn answers(reactor: &mut Reactor) -> Vec<String> {
         Action::Reply(token, answer) => Some(format!("{} {answer:?}", token.0)),
         Action::Load(stream) => Some(format!("load {stream}")),
         Action::Commit(batch) => Some(format!("commit {}", batch.len())),
-        Action::Perform(_) => None,
+        Action::Perform(_) | Action::Held(_) | Action::Withdrawn { .. } => None,
     };
     reactor.act(NOW).into_iter().filter_map(words).collect()
 }

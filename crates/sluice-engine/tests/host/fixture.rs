@@ -39,11 +39,28 @@ struct Told {
 
 impl Executor for Told {
     fn perform(&mut self, it: Assignment, report: &Reporter) {
-        let _ = self.told.send(format!("{} {}", it.stream, it.effect.id));
+        let _ = self.told.send(match &it.worker {
+            Some(worker) if worker.0 == "crab" => format!("{} {} to crab as {}", it.stream, it.effect.id, it.dispatch),
+            Some(_) | None => format!("{} {}", it.stream, it.effect.id),
+        });
         if self.does {
             let outcome = Outcome::Run(Report::Completed(Done::default()));
-            report.send(Message::Ended { stream: it.stream, effect: it.effect.id, dispatch: it.dispatch, outcome });
+            report.send(Message::Ended {
+                token: None,
+                stream: it.stream,
+                effect: it.effect.id,
+                dispatch: it.dispatch,
+                outcome,
+            });
         }
+    }
+
+    fn held(&mut self, it: Assignment, _: &Reporter) {
+        let _ = self.told.send(format!("{} {} held as {}", it.stream, it.effect.id, it.dispatch));
+    }
+
+    fn withdrawn(&mut self, worker: &WorkerId, dispatch: u64) {
+        let _ = self.told.send(format!("withdrawn from {}: {dispatch}", worker.0));
     }
 }
 

@@ -75,7 +75,7 @@ pub(super) fn carry_out(ground: &Arc<Ground>, assignment: Assignment, report: &R
             Err(why) => Reported::Failed(why),
         },
     };
-    report.send(Message::Ended { stream, effect: effect.id, dispatch, outcome });
+    report.send(Message::Ended { token: None, stream, effect: effect.id, dispatch, outcome });
 }
 
 /// What is reported when something has ended, besides how.
@@ -99,7 +99,7 @@ fn repeat_at(ground: &Arc<Ground>, at: i64, seen: SeenRun, over: Ending, report:
                 }
             };
             let Ending { stream, effect, dispatch } = over;
-            report.send(Message::Ended { stream, effect, dispatch, outcome });
+            report.send(Message::Ended { token: None, stream, effect, dispatch, outcome });
         });
     });
 }

@@ -97,7 +97,7 @@ impl World {
         };
         say(&format!("end {} {}", it.stream, it.effect.id));
         let (stream, effect) = (it.stream, it.effect.id);
-        reporter.send(Message::Ended { stream, effect, dispatch: it.dispatch, outcome });
+        reporter.send(Message::Ended { token: None, stream, effect, dispatch: it.dispatch, outcome });
     }
 
     fn carries_out(&mut self, it: &Assignment, reporter: &Reporter) -> Ended {

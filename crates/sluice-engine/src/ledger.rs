@@ -1,0 +1,150 @@
+//! A ledger: a stream of facts that no machine decides, with what stands in force now as one row per entry.
+//!
+//! What is neither a task nor a run but must not be lost is kept in one: who works for whom, who may ask, who was turned
+//! away. Whoever writes into it has decided before; a ledger takes every fact, in order.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use sluice_core::machine::{Moment, Refusal};
+use sluice_store::{Card, Effect, Event, Header, RowKey, Stored};
+
+use crate::actor::{Actor, Change, Said, Wanted, misdirected};
+use crate::codec::Unreadable;
+
+/// The version that is written.
+const VERSION: u16 = 1;
+
+/// Something that happened, and the entries that it changes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fact {
+    /// What kind of event it is.
+    pub kind: String,
+    /// Who caused it.
+    pub actor: String,
+    /// Its content: one JSON document.
+    pub data: Vec<u8>,
+    /// Entries to write, each one JSON document, or to remove.
+    pub entries: Vec<(String, Option<Vec<u8>>)>,
+}
+
+/// An entry as it is stored.
+#[derive(Serialize, Deserialize)]
+struct Row {
+    key: String,
+    value: serde_json::Value,
+}
+
+/// A ledger.
+pub struct Ledger {
+    name: String,
+    created: i64,
+    /// Where each entry stands, and what it says.
+    entries: BTreeMap<String, (u32, Vec<u8>)>,
+    /// Places that entries have left.
+    free: Vec<u32>,
+}
+
+impl Ledger {
+    /// The kind that its card names.
+    pub const KIND: &str = "ledger";
+
+    /// A ledger that begins with this fact.
+    pub fn create(name: &str, fact: Fact, now: Moment) -> (Self, Change) {
+        let mut ledger = Ledger { name: name.to_owned(), created: now.0, entries: BTreeMap::new(), free: Vec::new() };
+        let change = ledger.write(fact, now);
+        (ledger, change)
+    }
+
+    /// A ledger as it was stored.
+    pub fn restore(stored: &Stored) -> Result<Self, Unreadable> {
+        let mut entries = BTreeMap::new();
+        for (RowKey(place, _), bytes) in &stored.rows {
+            let row: Row = serde_json::from_slice(bytes)?;
+            entries.insert(row.key, (*place, serde_json::to_vec(&row.value)?));
+        }
+        let last = entries.values().map(|(place, _)| *place).max().unwrap_or(0);
+        let taken: std::collections::BTreeSet<u32> = entries.values().map(|(place, _)| *place).collect();
+        let free = (0..last).filter(|place| !taken.contains(place)).collect();
+        Ok(Ledger { name: stored.header.card.title.clone(), created: stored.header.card.created, entries, free })
+    }
+
+    /// What stands in force, by key.
+    pub fn entries(&self) -> impl Iterator<Item = (&str, &[u8])> {
+        self.entries.iter().map(|(key, (_, value))| (key.as_str(), value.as_slice()))
+    }
+
+    fn write(&mut self, fact: Fact, now: Moment) -> Change {
+        let Fact { kind, actor, data, entries } = fact;
+        let rows = entries.into_iter().filter_map(|(key, value)| self.change(key, value)).collect();
+        let event =
+            Event { kind, version: VERSION, time: now.0, actor, correlation: self.name.clone(), caused_by: None, data };
+        Change {
+            events: vec![event],
+            header: self.header(now),
+            rows,
+            effects: Vec::new(),
+            settled: Vec::new(),
+            timers: Vec::new(),
+        }
+    }
+
+    /// Changes an entry, and gives what of it is to be stored.
+    fn change(&mut self, key: String, value: Option<Vec<u8>>) -> Option<(RowKey, Option<Vec<u8>>)> {
+        let Some(value) = value else {
+            let (place, _) = self.entries.remove(&key)?;
+            self.free.push(place);
+            return Some((RowKey(place, 0), None));
+        };
+        let next = u32::try_from(self.entries.len() + self.free.len()).unwrap_or(u32::MAX);
+        let place = match self.entries.get(&key) {
+            Some((place, _)) => *place,
+            None => self.free.pop().unwrap_or(next),
+        };
+        let row = Row { key: key.clone(), value: serde_json::from_slice(&value).unwrap_or_default() };
+        self.entries.insert(key, (place, value));
+        Some((RowKey(place, 0), Some(serde_json::to_vec(&row).unwrap_or_default())))
+    }
+}
+
+impl Actor for Ledger {
+    fn take(&mut self, said: Said, now: Moment) -> Result<Option<Change>, Refusal> {
+        match said {
+            Said::Fact(fact) => Ok(Some(self.write(fact, now))),
+            Said::Run(_) => Err(misdirected("ledger", "run")),
+            Said::Task(_) | Said::Remark(_) => Err(misdirected("ledger", "task")),
+            Said::Outcome { .. } | Said::Lost { .. } | Said::Timer(_) => Ok(None),
+        }
+    }
+
+    fn header(&self, now: Moment) -> Header {
+        let card = Card {
+            kind: Self::KIND.into(),
+            status: "open".into(),
+            group: String::new(),
+            title: self.name.clone(),
+            open: true, // it is always wanted, and never forgotten
+            created: self.created,
+            updated: now.0,
+        };
+        Header { card, data: b"{}".to_vec() }
+    }
+
+    fn noted(&mut self, _: u64) {}
+
+    fn is_over(&self) -> bool {
+        false
+    }
+
+    fn is_open(&self, _: &str) -> bool {
+        false
+    }
+
+    fn wants(&self, _: &Effect) -> Option<Wanted> {
+        None
+    }
+
+    fn in_order(&self) -> Option<&[String]> {
+        None
+    }
+}
