@@ -30,4 +30,4 @@ pub use input::{Ask, Asker, ByHand, Given, Input, Kind, Mode, Origin, Report, Sp
 pub use parts::CONFLICT;
 pub use plan::Plan;
 pub use state::{End, RunState, StepState, StepStatus};
-pub use values::context;
+pub use values::{context, prompt};

@@ -121,6 +121,13 @@ impl Catalogue {
         catalogue
     }
 
+    /// What there is in one folder, and nothing else.
+    pub fn of_folder(folder: &Path) -> Self {
+        let mut catalogue = Catalogue::default();
+        catalogue.add_folder(folder, Origin::Repository);
+        catalogue
+    }
+
     fn add_folder(&mut self, folder: &Path, origin: Origin) {
         let Ok(listing) = std::fs::read_dir(folder) else { return };
         let mut paths: Vec<PathBuf> = listing.filter_map(|entry| entry.ok().map(|entry| entry.path())).collect();

@@ -36,8 +36,8 @@ pub trait Executor: Send {
     /// A lasting worker was at this when an earlier engine ended, and keeps it for as long as its lease runs.
     fn held(&mut self, _assignment: Assignment, _report: &Reporter) {}
 
-    /// What a lasting worker was handed is not its any more.
-    fn withdrawn(&mut self, _worker: &WorkerId, _dispatch: u64) {}
+    /// What a lasting worker was handed is not its any more: it is done or not wanted, or the worker is lost.
+    fn withdrawn(&mut self, _worker: &WorkerId, _dispatch: u64, _is_lost: bool) {}
 }
 
 /// Who wants to know that something has changed. Called after every commit, from the loop: it must not block, and looks
@@ -322,7 +322,9 @@ impl Loop {
                 Action::Load(stream) => drop(self.loads.send(stream)),
                 Action::Perform(assignment) => self.executor.perform(assignment, &self.reporter),
                 Action::Held(assignment) => self.executor.held(assignment, &self.reporter),
-                Action::Withdrawn { worker, dispatch } => self.executor.withdrawn(&worker, dispatch),
+                Action::Withdrawn { worker, dispatch, is_lost } => {
+                    self.executor.withdrawn(&worker, dispatch, is_lost);
+                }
                 Action::Reply(token, answer) => {
                     if let Some(reply) = self.replies.remove(&token) {
                         let _ = reply.send(answer);

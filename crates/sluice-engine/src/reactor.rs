@@ -145,6 +145,9 @@ impl Reactor {
             self.in_flight = Some(streams.zip(releases).collect());
             self.out.push(Action::Commit(appends));
         }
+        // Whoever hears an answer may count on it that what follows has been handed out.
+        self.out
+            .sort_by_key(|action| !matches!(action, Action::Perform(_) | Action::Held(_) | Action::Withdrawn { .. }));
         std::mem::take(&mut self.out)
     }
 
@@ -316,7 +319,9 @@ impl Reactor {
                     self.out.push(Action::Perform(*assignment));
                 }
             }
-            Release::Withdrawn(worker, dispatch) => self.out.push(Action::Withdrawn { worker, dispatch }),
+            Release::Withdrawn(worker, dispatch) => {
+                self.out.push(Action::Withdrawn { worker, dispatch, is_lost: false });
+            }
             Release::Over(stream) => {
                 if self.slots.get(&stream).is_some_and(|slot| slot.actor.is_over()) {
                     self.drop_slot(&stream);

@@ -23,7 +23,9 @@ use sluice_worker::workspace::{Pool, WorkspaceName};
 
 use crate::clock::WallClock;
 use crate::config::Config;
+use crate::crabs::Crabs;
 use crate::files::{self, FileRead};
+use crate::house::House;
 use crate::log::Log;
 use crate::mirrors::Mirrors;
 use crate::patrols::Later;
@@ -71,6 +73,12 @@ pub struct Ground {
     pub(crate) mirrors: Mirrors,
     /// What is done at a later moment.
     pub(crate) later: Later,
+    /// What is known beside tasks and runs.
+    pub(crate) house: House,
+    /// Workers elsewhere.
+    pub crabs: Crabs,
+    /// Where the workflows and prompts of missions are, if a person said so.
+    pub prompts: Option<PathBuf>,
 }
 
 /// What runs are at.
@@ -116,6 +124,8 @@ impl Ground {
         clock: Arc<WallClock>,
         program: PathBuf,
         log: Arc<Log>,
+        house: House,
+        prompts: Option<PathBuf>,
     ) -> Ground {
         Ground {
             places,
@@ -136,6 +146,9 @@ impl Ground {
             merging: Mutex::default(),
             mirrors: Mirrors::default(),
             later: Later::default(),
+            house,
+            crabs: Crabs::default(),
+            prompts,
         }
     }
 

@@ -21,12 +21,14 @@ use sluice_engine::actor::Outcome as Reported;
 use sluice_engine::codec::task_effect;
 use sluice_engine::host::{Executor, Reporter};
 use sluice_engine::reactor::{Assignment, Message};
+use sluice_engine::workers::WorkerId;
 use sluice_worker::process::{self, Cancel, Ending, Program, Script, kill_leftover};
 use sluice_worker::session::{Delivery, Failure, Say};
 
 use crate::files;
 use crate::ground::{Ground, session_id};
 use crate::projects::described;
+use crate::service::OWN;
 use crate::tasks::{Seen, id_of};
 use crate::threads::Threads;
 
@@ -47,6 +49,12 @@ impl Executor for Hands {
     fn perform(&mut self, assignment: Assignment, report: &Reporter) {
         self.ground.reach(report);
         let (ground, report) = (self.ground.clone(), report.clone());
+        if assignment.worker.as_ref().is_some_and(|worker| worker.0 != OWN) {
+            if let Some(dispatch) = ground.crabs.assigned(&assignment) {
+                self.threads.run(move || ground.crabs.tell(&ground, dispatch));
+            }
+            return;
+        }
         let threads = self.threads.clone();
         self.threads.run(move || {
             if id_of(&assignment.stream).is_none() {
@@ -57,6 +65,21 @@ impl Executor for Hands {
                 Reported::Task(carry_out(&ground, id_of(&stream).unwrap_or_default(), &effect.id, &effect.data));
             report.send(Message::Ended { token: None, stream, effect: effect.id, dispatch, outcome });
         });
+    }
+
+    fn held(&mut self, assignment: Assignment, report: &Reporter) {
+        self.ground.reach(report);
+        if let Some(dispatch) = self.ground.crabs.assigned(&assignment) {
+            self.ground.crabs.begun_before(&self.ground, dispatch);
+        }
+    }
+
+    fn withdrawn(&mut self, _: &WorkerId, dispatch: u64, is_lost: bool) {
+        let lost = self.ground.crabs.withdrawn(&self.ground, dispatch).filter(|_| is_lost);
+        if let Some(crab) = lost {
+            let ground = self.ground.clone();
+            self.threads.run(move || ground.crabs.lost(&ground, &crab));
+        }
     }
 }
 

@@ -5,7 +5,9 @@
 
 pub mod backup;
 pub mod clock;
+pub mod colonies;
 pub mod config;
+pub mod crabs;
 pub mod definitions;
 pub mod doctor;
 pub mod evidence;
@@ -14,9 +16,11 @@ pub mod files;
 mod follower;
 pub mod ground;
 mod hands;
+mod house;
 pub mod lock;
 pub mod log;
 mod mirrors;
+pub mod missions;
 mod patrols;
 pub mod places;
 pub mod projects;

@@ -62,8 +62,9 @@ impl SeenRun {
     /// The folder that its steps work in.
     pub fn folder(&self) -> &str {
         match self.state.given.workspace.as_str() {
-            "" => &self.state.given.origin.root,
-            workspace => workspace,
+            workspace if workspace.starts_with('/') => workspace,
+            // There is none, or it is where the crabs of a colony are.
+            _ => &self.state.given.origin.root,
         }
     }
 }

@@ -2,6 +2,7 @@
 //! follows from it has settled.
 
 mod change;
+mod control;
 mod create;
 mod file;
 mod look;
@@ -13,7 +14,7 @@ mod workspaces;
 
 pub(crate) use create::create_task;
 pub use runs::by_hand;
-pub(crate) use start::{Started, repeat, start_again, start_as};
+pub(crate) use start::{LOCAL, Started, burrow, repeat, start_again, start_as};
 
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -41,6 +42,7 @@ use crate::config::Config;
 use crate::definitions::Dialect;
 use crate::ground::{Ground, session_of};
 use crate::hands::Hands;
+use crate::house::House;
 use crate::log::Log;
 use crate::places::Places;
 use crate::projects::{Projects, described};
@@ -51,6 +53,9 @@ use crate::threads::Threads;
 const ANSWER_WITHIN: Duration = Duration::from_secs(60);
 /// How long it may take before it is asked whether something is in the store's way.
 const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The worker that is this machine's own hands.
+pub(crate) const OWN: &str = "own";
 
 /// So many steps of runs are carried out at once on this machine.
 const MOST_PERFORMANCES: usize = 64;
@@ -95,6 +100,11 @@ impl Who {
         }
     }
 
+    /// Only a person or a worker may do this. The token that a worker has; a person needs none.
+    fn keeper(&self, what: &str) -> Result<Option<&str>, Problem> {
+        self.must_be_person(what).map(|()| None)
+    }
+
     /// Only a person may do this.
     fn must_be_person(&self, what: &str) -> Result<(), Problem> {
         match self {
@@ -116,7 +126,13 @@ pub struct Service {
 
 impl Service {
     /// Opens a home: takes its store, takes up what was going on, looks after its sessions.
-    pub fn open(places: Places, address: Option<String>, program: PathBuf, log: Arc<Log>) -> Result<Service, Problem> {
+    pub fn open(
+        places: Places,
+        address: Option<String>,
+        program: PathBuf,
+        log: Arc<Log>,
+        prompts: Option<PathBuf>,
+    ) -> Result<Service, Problem> {
         let config = Config::read(&places.config())?;
         let harnesses = config
             .known_harnesses()
@@ -136,8 +152,22 @@ impl Service {
         .map_err(|failure| Problem::fault(described(&failure)))?;
         let owner = owner(&places);
         let keep = config.retention.days.map(|days| Duration::from_secs(u64::from(days) * 86_400));
-        let ground =
-            Arc::new(Ground::new(places, config, projects, tasks, sessions, harnesses, clock.clone(), program, log));
+        let house = House::read(&tasks)?;
+        let prompts = prompts.map(|folder| folder.canonicalize().unwrap_or(folder));
+        let ground = Ground::new(
+            places,
+            config,
+            projects,
+            tasks,
+            sessions,
+            harnesses,
+            clock.clone(),
+            program,
+            log,
+            house,
+            prompts,
+        );
+        let ground = Arc::new(ground);
         let host = Host::start(Parts {
             store: store.clone(),
             owner,
@@ -150,12 +180,13 @@ impl Service {
         .map_err(|error| closed(&error))?;
         ground.reach(&host.reporter());
         host.reporter().send(Message::Joined(Offer {
-            id: WorkerId("own".into()),
+            id: WorkerId(OWN.into()),
             role: "any".into(),
-            group: start::LOCAL.into(),
+            group: LOCAL.into(),
             capacity: MOST_PERFORMANCES,
             lease: None,
         }));
+        ground.crabs.take_up(&ground);
         let looking = Arc::downgrade(&ground);
         let thread = std::thread::Builder::new().name("exits".into());
         thread.spawn(move || crate::exits::keep_looking(looking)).map_err(|error| Problem::fault(error.to_string()))?;

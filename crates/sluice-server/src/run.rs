@@ -83,7 +83,7 @@ fn serve(places: &Places, log: &Arc<Log>, ready: impl FnOnce()) -> Result<(), Pr
     })?;
     let program = std::env::current_exe().map_err(|error| Problem::fault(format!("who am I? {error}")))?;
     let address = std::env::var("SLUICE_STORE").ok().filter(|address| !address.is_empty());
-    let service = Service::open(places.clone(), address, program, log.clone())?;
+    let service = Service::open(places.clone(), address, program, log.clone(), None)?;
     let app = Arc::new(App {
         service,
         began: Instant::now(),

@@ -178,5 +178,6 @@ fn filled(said: &Outcome, left: &Outcome) -> Outcome {
         output: if said.output == crate::recipe::Data::Null { left.output.clone() } else { said.output.clone() },
         exit_code: said.exit_code.or(left.exit_code),
         stderr: said.stderr.clone().or_else(|| left.stderr.clone()),
+        commit: said.commit.clone().or_else(|| left.commit.clone()),
     }
 }

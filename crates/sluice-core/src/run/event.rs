@@ -200,6 +200,8 @@ pub struct Outcome {
     pub exit_code: Option<i32>,
     /// Of a command.
     pub stderr: Option<String>,
+    /// Where the work stands after it, if it was done elsewhere and what comes next starts from there.
+    pub commit: Option<String>,
 }
 
 /// Why a step failed.

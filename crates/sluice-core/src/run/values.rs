@@ -8,7 +8,7 @@ use super::sketch::Sketch;
 use super::state::{Asked, RunState, Turn};
 use crate::expr::{Expr, Number, Path, Value};
 use crate::machine::environment;
-use crate::recipe::{Data, FailureKind, Prompt, StepId};
+use crate::recipe::{Data, FailureKind, Prompt, StepId, Work};
 use crate::text::{Command, Template};
 
 /// The longest context that an agent is given, in bytes. What is left out is said.
@@ -157,6 +157,15 @@ impl Sketch<'_> {
 /// What the agent of a step is told about the steps before it, as things stand.
 pub fn context(plan: &Plan, state: &RunState, step: StepId) -> String {
     Sketch::new(plan, state, state.started).context(step)
+}
+
+/// What the agent of a step is told, as things stand; `None` while a value is missing, or if it has no agent.
+pub fn prompt(plan: &Plan, state: &RunState, step: StepId) -> Option<String> {
+    let prompt = match &plan.recipe.step(step).work {
+        Work::Agent { prompt } | Work::AgentLoop { prompt, .. } | Work::ParallelAgents { prompt, .. } => prompt,
+        Work::Script { .. } | Work::Gate { .. } | Work::Task(_) => return None,
+    };
+    Sketch::new(plan, state, state.started).prompt(prompt, step, &Locals::default()).ok()
 }
 
 fn missing(path: Path) -> Failure {

@@ -213,6 +213,7 @@ impl Play {
             output: value("output").map_or(Data::Null, data),
             exit_code: value("exit").map(|code| code.parse().unwrap()),
             stderr: None,
+            commit: None,
         };
         let kind =
             FailureKind::ALL.into_iter().find(|kind| words.contains(&kind.word())).unwrap_or(FailureKind::Failed);

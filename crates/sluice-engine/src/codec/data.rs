@@ -76,6 +76,8 @@ pub(super) struct StoredOutcome {
     exit_code: Option<i32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     stderr: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    commit: Option<String>,
 }
 
 impl From<&Outcome> for StoredOutcome {
@@ -86,6 +88,7 @@ impl From<&Outcome> for StoredOutcome {
             output: to_json(&it.output),
             exit_code: it.exit_code,
             stderr: it.stderr.clone(),
+            commit: it.commit.clone(),
         }
     }
 }
@@ -98,6 +101,7 @@ impl From<StoredOutcome> for Outcome {
             output: from_json(it.output),
             exit_code: it.exit_code,
             stderr: it.stderr,
+            commit: it.commit,
         }
     }
 }

@@ -106,7 +106,7 @@ impl Reactor {
         let Some(handed) = self.slots.get_mut(stream).and_then(|slot| slot.handed.remove(effect)) else { return };
         release_hold(&mut self.workers, &mut self.alarms, stream, effect, &handed);
         let dispatch = handed.dispatch;
-        self.out.extend(handed.lasting().map(|worker| Action::Withdrawn { worker, dispatch }));
+        self.out.extend(handed.lasting().map(|worker| Action::Withdrawn { worker, dispatch, is_lost: true }));
         match handed.worker {
             Some(_) => self.say(None, stream.clone(), Said::Lost { effect: effect.to_owned() }, now),
             None => self.give(stream, handed.effect),

@@ -111,6 +111,8 @@ pub enum Action {
         worker: WorkerId,
         /// Which handing-out.
         dispatch: u64,
+        /// Its lease ran out, or it left.
+        is_lost: bool,
     },
     /// Answer somebody.
     Reply(Token, Answer),

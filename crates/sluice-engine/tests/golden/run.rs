@@ -194,6 +194,7 @@ fn outcome() -> Outcome {
         output: Data::Table(table.into_iter().collect()),
         exit_code: Some(1),
         stderr: Some("warning".into()),
+        commit: None,
     }
 }
 
@@ -274,6 +275,8 @@ fn events() {
     let output = Data::List(exact.into_iter().chain([odd]).collect());
     let outcome = Outcome { output, ..Outcome::default() };
     add("step_completed.exact".into(), Event::StepCompleted { step: STEP, outcome, at: AT });
+    let outcome = Outcome { commit: Some("a1b2".into()), ..Outcome::default() };
+    add("step_completed.elsewhere".into(), Event::StepCompleted { step: STEP, outcome, at: AT });
     add("step_completed.bare".into(), Event::StepCompleted { step: STEP, outcome: Outcome::default(), at: AT });
     let write = |it: &Event| json(&run_event::write(it));
     compare("run_event", &samples, write, |form| write(&run_event::read(1, form.to_string().as_bytes()).unwrap()));

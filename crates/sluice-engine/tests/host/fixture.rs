@@ -59,8 +59,9 @@ impl Executor for Told {
         let _ = self.told.send(format!("{} {} held as {}", it.stream, it.effect.id, it.dispatch));
     }
 
-    fn withdrawn(&mut self, worker: &WorkerId, dispatch: u64) {
-        let _ = self.told.send(format!("withdrawn from {}: {dispatch}", worker.0));
+    fn withdrawn(&mut self, worker: &WorkerId, dispatch: u64, is_lost: bool) {
+        let how = if is_lost { "lost by" } else { "withdrawn from" };
+        let _ = self.told.send(format!("{how} {}: {dispatch}", worker.0));
     }
 }
 

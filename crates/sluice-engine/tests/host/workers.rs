@@ -86,6 +86,6 @@ fn what_a_worker_leaves_is_given_to_another() {
     host.reporter().send(Message::Left(crab()));
     let mut both = [handed.recv().unwrap(), handed.recv().unwrap()];
     both.sort();
-    assert_eq!(both, ["run-1 0.2.whole".to_owned(), format!("withdrawn from crab: {dispatch}")]);
+    assert_eq!(both, [format!("lost by crab: {dispatch}"), "run-1 0.2.whole".to_owned()]);
     host.stop().unwrap();
 }

@@ -27,7 +27,7 @@ use crate::runs::{SeenRun, stream};
 use crate::triggers::chain;
 
 /// Whose work it is: the engine's own hands on this machine.
-pub(super) const LOCAL: &str = "local";
+pub(crate) const LOCAL: &str = "local";
 
 /// As what a run is started that no person asked for.
 #[derive(Clone, Debug, Default)]
@@ -36,6 +36,8 @@ pub(crate) struct Started {
     pub(crate) id: Option<String>,
     /// The recipes that led to it.
     pub(crate) cause: Vec<String>,
+    /// The colony whose crabs do it; this machine's own hands unless given.
+    pub(crate) colony: Option<String>,
 }
 
 /// Starts a recipe.
@@ -50,19 +52,25 @@ pub(crate) fn start_as(ground: &Arc<Ground>, wanted: &StartRun, started: Started
     let recipe = &found.plan.recipe;
     let inputs = inputs(recipe, &wanted.inputs)?;
     let id = started.id.map_or_else(|| new_id().map_err(Problem::fault), Ok)?;
-    // Whoever does the steps by hand follows a process, whatever the file was written as.
-    let kind = if wanted.by_hand { Kind::Process } else { kind(recipe, &found.path) };
+    let kind = match (&started.colony, wanted.by_hand) {
+        (Some(_), _) => Kind::Mission,
+        // Whoever does the steps by hand follows a process, whatever the file was written as.
+        (None, true) => Kind::Process,
+        (None, false) => kind(recipe, &found.path),
+    };
+    let elsewhere = started.colony.as_deref().filter(|colony| *colony != LOCAL);
     let mode = if wanted.by_hand { Mode::ByHand } else { Mode::Engine };
     let harness = wanted.harness.clone().unwrap_or_default();
-    if !harness.is_empty() {
+    if !harness.is_empty() && elsewhere.is_none() {
         ground.harnesses.get(&harness).map_err(|error| Problem::bad_request(error.to_string()))?;
     }
-    for named in recipe.steps.iter().filter_map(|step| step.harness.as_ref()) {
+    for named in recipe.steps.iter().filter_map(|step| step.harness.as_ref()).filter(|_| elsewhere.is_none()) {
         ground.harnesses.get(named).map_err(|error| unusable(&wanted.recipe, &error.to_string()))?;
     }
-    let workspace = match mode {
-        Mode::ByHand => String::new(),
-        Mode::Engine => worktree(ground, &root, &id)?,
+    let workspace = match (mode, elsewhere) {
+        (Mode::ByHand, _) => String::new(),
+        (Mode::Engine, Some(_)) => burrow(&id),
+        (Mode::Engine, None) => worktree(ground, &root, &id)?,
     };
     let given = Given {
         id: id.clone(),
@@ -73,14 +81,25 @@ pub(crate) fn start_as(ground: &Arc<Ground>, wanted: &StartRun, started: Started
         work_order: wanted.work_order.clone().unwrap_or_default(),
         origin: Origin { kind, root: root.display().to_string(), harness, cause: started.cause },
     };
-    begin(ground, &found.plan, found.pinned, given)
+    begin(ground, &found.plan, found.pinned, given, elsewhere.unwrap_or(LOCAL))
 }
 
-/// Records a run that starts now.
-fn begin(ground: &Arc<Ground>, plan: &Arc<Plan>, pinned: Vec<u8>, given: Given) -> Result<SeenRun, Problem> {
+/// The name of a mission's worktree, wherever its crabs have it.
+pub(crate) fn burrow(mission: &str) -> String {
+    format!("burrows/mission-{mission}/")
+}
+
+/// Records a run that starts now, for this group of workers.
+fn begin(
+    ground: &Arc<Ground>,
+    plan: &Arc<Plan>,
+    pinned: Vec<u8>,
+    given: Given,
+    group: &str,
+) -> Result<SeenRun, Problem> {
     let id = given.id.clone();
     let digest = pin(&pinned);
-    let (actor, change) = RunActor::create(plan.clone(), digest.to_string(), LOCAL.into(), given, ground.clock.now());
+    let (actor, change) = RunActor::create(plan.clone(), digest.to_string(), group.into(), given, ground.clock.now());
     let Some(reporter) = ground.reporter.get() else { return Err(Problem::unavailable("the engine is starting")) };
     let (actor, blobs) = (Box::new(actor), vec![(digest, pinned)]);
     let answer =
@@ -246,7 +265,7 @@ pub(crate) fn start_again(ground: &Arc<Ground>, seen: &SeenRun, effect: &str, re
         harness: Some(given.origin.harness.clone()).filter(|name| !name.is_empty()),
         ..StartRun::default()
     };
-    let started = Started { id: Some(id), cause: chain(seen) };
+    let started = Started { id: Some(id), cause: chain(seen), colony: None };
     start_as(ground, &wanted, started).map(drop).map_err(|problem| problem.message)
 }
 
@@ -264,7 +283,7 @@ pub(crate) fn repeat(ground: &Arc<Ground>, seen: &SeenRun) -> Result<(), Problem
             given.workspace = worktree(ground, Path::new(&given.origin.root), &id)?;
         }
         given.id = id;
-        begin(ground, &seen.plan, pinned, given)?;
+        begin(ground, &seen.plan, pinned, given, &seen.card.group)?;
     }
     patrols::tidy(ground, seen)
 }

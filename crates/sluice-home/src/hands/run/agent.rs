@@ -216,6 +216,7 @@ fn judged(ground: &Ground, id: &SessionId, reader: Reader, gone: &Gone, silent: 
         output: said.value.as_ref().map_or_else(|| Data::Text(ended.text.clone()), data),
         exit_code: if let Exit::Code(code) = exit { Some(code) } else { None },
         stderr: Some(String::from_utf8_lossy(&complaints).into_owned()),
+        commit: None,
     });
     match (silent, crashed, ended.error) {
         (Some(error), ..) => Err(Failed { kind: FailureKind::Timeout, error, outcome }),

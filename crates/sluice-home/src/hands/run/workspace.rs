@@ -31,7 +31,7 @@ pub(crate) fn pool(ground: &Ground, root: &Path) -> Result<Pool, String> {
 
 /// Whether a run has a worktree of its own, and does not work in the folder it was started in.
 pub(super) fn has_worktree(seen: &SeenRun) -> bool {
-    !seen.state.given.workspace.is_empty()
+    seen.state.given.workspace.starts_with('/')
 }
 
 /// Commits what was done in the run's worktree, after an agent, and before others start from there. What cannot be

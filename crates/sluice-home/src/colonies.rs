@@ -1,0 +1,121 @@
+//! Colonies: groups of workers with the missions they work on, and the repository they share.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use sluice_api::problem::Problem;
+use sluice_engine::host::Clock;
+
+use crate::clock::new_id;
+use crate::ground::Ground;
+use crate::house::Happened;
+use crate::service::LOCAL;
+
+/// Letters of a name.
+const LONGEST_NAME: usize = 200;
+/// Letters of a description or an address.
+const LONGEST_TEXT: usize = 10_000;
+/// Colonies that a home can have.
+const MOST_COLONIES: usize = 10_000;
+
+/// A colony that is wanted.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct NewColony {
+    /// What people call it.
+    pub name: String,
+    /// What it is for.
+    #[serde(default)]
+    pub description: Option<String>,
+    /// Where its repository is, as git understands it.
+    #[serde(default)]
+    pub repo: Option<String>,
+}
+
+/// Founds a colony.
+pub(crate) fn found(ground: &Arc<Ground>, by: &str, wanted: &NewColony) -> Result<Value, Problem> {
+    must_be_a_name("name", &wanted.name)?;
+    for (what, text) in [("description", &wanted.description), ("repo", &wanted.repo)] {
+        if text.as_ref().is_some_and(|text| text.chars().count() > LONGEST_TEXT || text.contains('\0')) {
+            return Err(Problem::bad_request(format!("`{what}` is too long; {LONGEST_TEXT} letters are enough")));
+        }
+    }
+    if wanted.repo.as_ref().is_some_and(|repo| repo.starts_with('-')) {
+        return Err(Problem::bad_request("`repo` begins with `-`, which git would take for an option"));
+    }
+    if ground.house.of("colony/").len() >= MOST_COLONIES {
+        return Err(Problem::bad_request(format!("there are {MOST_COLONIES} colonies, and that is enough")));
+    }
+    let id = new_id().map_err(Problem::fault)?;
+    let colony = json!({
+        "name": wanted.name, "description": wanted.description, "repo": wanted.repo,
+        "created_at_ms": ground.clock.now().0,
+    });
+    let entries = vec![(format!("colony/{id}"), Some(colony.clone()))];
+    let shown = shown(&id, &colony);
+    let happened = Happened { kind: "colony.created", actor: by, data: shown.clone(), entries };
+    ground.house.record(ground, happened)?;
+    Ok(shown)
+}
+
+/// All colonies, oldest first. The one whose work this machine does itself is always there.
+pub(crate) fn list(ground: &Ground) -> Vec<Value> {
+    let mut founded: Vec<(i64, Value)> = ground
+        .house
+        .of("colony/")
+        .iter()
+        .map(|(id, colony)| (colony["created_at_ms"].as_i64().unwrap_or(0), shown(id, colony)))
+        .collect();
+    founded.sort_by_key(|(at, _)| *at);
+    std::iter::once(local()).chain(founded.into_iter().map(|(_, colony)| colony)).collect()
+}
+
+/// The colony of this id.
+pub(crate) fn find(ground: &Ground, id: &str) -> Result<Value, Problem> {
+    if id == LOCAL {
+        return Ok(local());
+    }
+    let none = || {
+        Problem::not_found(format!("there is no colony `{id}`"))
+            .hint("GET /v1/colonies lists them; POST /v1/colonies founds one")
+    };
+    ground.house.get(&format!("colony/{id}")).map(|colony| shown(id, &colony)).ok_or_else(none)
+}
+
+/// Where the repository of a colony is.
+pub(crate) fn repository(ground: &Ground, id: &str) -> Option<String> {
+    ground.house.get(&format!("colony/{id}"))?["repo"].as_str().map(str::to_owned)
+}
+
+fn local() -> Value {
+    json!({
+        "colony_id": LOCAL, "name": LOCAL, "description": "this machine's own worker", "repo": null, "created_at_ms": 0,
+    })
+}
+
+fn shown(id: &str, colony: &Value) -> Value {
+    let mut shown = colony.clone();
+    shown["colony_id"] = id.into();
+    shown
+}
+
+/// A name for people: not empty, not endless, one line.
+pub(crate) fn must_be_a_name(what: &str, text: &str) -> Result<(), Problem> {
+    if text.trim().is_empty() {
+        return Err(Problem::bad_request(format!("`{what}` is empty")));
+    }
+    if text.chars().count() > LONGEST_NAME || text.chars().any(char::is_control) {
+        return Err(Problem::bad_request(format!("`{what}` must be one line of at most {LONGEST_NAME} letters")));
+    }
+    Ok(())
+}
+
+/// A name for programs.
+pub(crate) fn must_be_an_id(what: &str, text: &str) -> Result<(), Problem> {
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.:".contains(letter);
+    if text.is_empty() || text.len() > LONGEST_NAME || !text.chars().all(plain) {
+        let message = format!("`{what}` must have 1 to {LONGEST_NAME} letters, digits, or any of - _ . :");
+        return Err(Problem::bad_request(message));
+    }
+    Ok(())
+}

@@ -1,0 +1,152 @@
+//! The crabs of colonies: workers that are not this machine's own hands. Who is there, what each of them holds, and the
+//! messages for those that listen.
+//!
+//! The engine decides who gets what ([`sluice_engine::scheduler`]) and when it is lost; this remembers what it said.
+
+mod presence;
+mod work;
+
+pub use presence::{Connection, RECONNECT_WITHIN, Register};
+pub use work::{Complete, StartAttempt, UpdateAttempt, Usage};
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use serde_json::{Value, json};
+use sluice_core::recipe::StepId;
+use sluice_core::run::{Part, Perform};
+use sluice_engine::host::Clock;
+use sluice_store::StreamId;
+
+use crate::ground::Ground;
+
+/// How long a crab may be silent while it holds a step, in milliseconds.
+pub const LEASE: i64 = 120_000;
+
+/// Takes a message to a crab that listens. It must not block.
+pub type Post = Box<dyn Fn(Value) + Send>;
+
+/// All crabs.
+#[derive(Default)]
+pub struct Crabs {
+    inner: Mutex<Inner>,
+    messages: AtomicU64,
+    connections: AtomicU64,
+}
+
+#[derive(Default)]
+struct Inner {
+    crabs: BTreeMap<String, Crab>,
+    /// What is handed out, by the number of its handing-out.
+    jobs: BTreeMap<u64, Job>,
+    /// Handed out since somebody last asked.
+    assigned: usize,
+}
+
+struct Crab {
+    colony: String,
+    name: String,
+    role: String,
+    /// The token it registered with; `None`: a person's.
+    keeper: Option<String>,
+    /// It can be given work.
+    is_present: bool,
+    /// The connection it listens on, and the way there.
+    listens: Option<(u64, Post)>,
+    registered_at_ms: i64,
+}
+
+/// A part of a step that a crab holds.
+struct Job {
+    crab: String,
+    mission: String,
+    stream: StreamId,
+    effect: String,
+    wanted: Perform,
+    /// What the crab calls its attempt, once it has begun.
+    attempt: Option<String>,
+    /// Its report is on its way: whatever is withdrawn now is its own end.
+    is_reporting: bool,
+}
+
+/// What a crab is to a step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holder {
+    /// Which crab.
+    pub crab: String,
+    /// It has begun.
+    pub has_begun: bool,
+}
+
+impl Crabs {
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The crab that holds a step.
+    pub fn holder(&self, mission: &str, step: StepId) -> Option<Holder> {
+        let inner = self.inner();
+        let job = inner.jobs.values().find(|job| job.mission == mission && job.wanted.step == step)?;
+        Some(Holder { crab: job.crab.clone(), has_begun: job.attempt.is_some() })
+    }
+
+    /// All crabs, as they are shown.
+    pub fn list(&self) -> Vec<Value> {
+        let inner = self.inner();
+        inner.crabs.iter().map(|(id, crab)| inner.shown(id, crab)).collect()
+    }
+
+    /// How many steps have been handed out since this was last asked.
+    pub fn take_assigned(&self) -> usize {
+        std::mem::take(&mut self.inner().assigned)
+    }
+
+    /// A message in the envelope that crabs know.
+    fn envelope(&self, ground: &Ground, about: &Job, kind: &str, payload: &Value) -> Value {
+        let number = self.messages.fetch_add(1, Ordering::Relaxed);
+        let sent_at_ms = ground.clock.now().0;
+        json!({
+            "message_id": format!("m{sent_at_ms}-{number}"),
+            "mission_id": about.mission,
+            "task_id": payload["task_id"],
+            "run_id": about.attempt,
+            "kind": { "type": kind, "payload": payload },
+            "sent_at_ms": sent_at_ms,
+        })
+    }
+}
+
+impl Inner {
+    fn shown(&self, id: &str, crab: &Crab) -> Value {
+        let mut held = self.jobs.values().filter(|job| job.crab == id);
+        let holds = held.next();
+        let state = match (crab.is_present, holds) {
+            (false, _) => "offline",
+            (true, Some(_)) => "busy",
+            (true, None) => "idle",
+        };
+        json!({
+            "crab_id": id,
+            "colony_id": crab.colony,
+            "name": crab.name,
+            "role": crab.role,
+            "state": state,
+            "current_run_id": holds.and_then(|job| job.attempt.as_ref()),
+            "registered_at_ms": crab.registered_at_ms,
+        })
+    }
+
+    /// The handings-out that a crab holds.
+    fn held_by(&self, crab: &str) -> Vec<u64> {
+        self.jobs.iter().filter(|(_, job)| job.crab == crab).map(|(dispatch, _)| *dispatch).collect()
+    }
+}
+
+/// The name of a step's task; of a part of one, with that part.
+pub(crate) fn task_id(mission: &str, step: &str, part: Part) -> String {
+    match part {
+        Part::Whole => format!("{mission}.{step}"),
+        Part::Item(_) | Part::Turn(_) | Part::Arbiter(_) => format!("{mission}.{step}.{part}"),
+    }
+}

@@ -1,0 +1,255 @@
+//! Crabs that come and go. One that registers is there until it unregisters or loses a lease; one that listens is gone
+//! when its connection is, but keeps its work for a moment, in case it comes back.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use sluice_api::problem::{Problem, Status};
+use sluice_core::machine::RefusalCode;
+use sluice_engine::host::Clock;
+use sluice_engine::reactor::Message;
+use sluice_engine::workers::{Offer, WorkerId};
+
+use super::{Crab, Crabs, LEASE, Post};
+use crate::clock::new_id;
+use crate::colonies;
+use crate::ground::Ground;
+use crate::house::Happened;
+
+/// How long a crab that listened may be away before its work is given to another, in milliseconds.
+pub const RECONNECT_WITHIN: i64 = 10_000;
+/// Crabs that are remembered; beyond that, those that have been gone for longest are forgotten.
+const MOST_CRABS: usize = 10_000;
+
+/// A crab that comes.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct Register {
+    /// Its id, if it has one.
+    #[serde(default)]
+    pub crab_id: Option<String>,
+    /// Whose work it does.
+    pub colony_id: String,
+    /// What people call it.
+    pub name: String,
+    /// What it is; `any` does anything.
+    pub role: String,
+}
+
+/// A crab that listens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Connection(u64);
+
+impl Crabs {
+    /// Takes up the crabs that an earlier engine knew. Those that listened to it are given a moment to come back.
+    pub(crate) fn take_up(&self, ground: &Arc<Ground>) {
+        for (id, entry) in ground.house.of("crab/") {
+            let text = |key: &str| entry[key].as_str().unwrap_or_default().to_owned();
+            let is_present = entry["present"] == true;
+            let listened = entry["listens"] == true;
+            let crab = Crab {
+                colony: text("colony_id"),
+                name: text("name"),
+                role: text("role"),
+                keeper: entry["keeper"].as_str().map(str::to_owned),
+                is_present: is_present && !listened,
+                listens: None,
+                registered_at_ms: entry["registered_at_ms"].as_i64().unwrap_or(0),
+            };
+            if is_present {
+                offer(ground, &id, &crab, if listened { 0 } else { 1 });
+            }
+            self.inner().crabs.insert(id.clone(), crab);
+            if is_present && listened {
+                self.leave_unless_back(ground, &id);
+            }
+        }
+    }
+
+    /// A crab comes, or comes again.
+    pub fn register(&self, ground: &Arc<Ground>, keeper: Option<&str>, wanted: &Register) -> Result<Value, Problem> {
+        for (what, text) in [("name", &wanted.name), ("role", &wanted.role)] {
+            colonies::must_be_a_name(what, text)?;
+        }
+        let id = match &wanted.crab_id {
+            Some(id) => id.clone(),
+            None => new_id().map_err(Problem::fault)?,
+        };
+        colonies::must_be_an_id("crab_id", &id)?;
+        colonies::find(ground, &wanted.colony_id)?;
+        if self.inner().crabs.contains_key(&id) {
+            self.must_keep(keeper, &id)?;
+            let moves = self.inner().crabs.get(&id).is_some_and(|crab| crab.colony != wanted.colony_id);
+            if moves && !self.inner().held_by(&id).is_empty() {
+                let message = format!("crab {id} is at work for its colony, and cannot go to another");
+                return Err(Problem::new(Status::Conflict, "crab_busy", message).hint("register it when it is idle"));
+            }
+        }
+        let crab = Crab {
+            colony: wanted.colony_id.clone(),
+            name: wanted.name.clone(),
+            role: wanted.role.clone(),
+            keeper: keeper.map(str::to_owned),
+            is_present: true,
+            listens: None,
+            registered_at_ms: ground.clock.now().0,
+        };
+        let entries = self.too_many().into_iter().map(|old| (format!("crab/{old}"), None));
+        let entries = entries.chain([(format!("crab/{id}"), Some(entry(&crab)))]).collect();
+        let data = json!({ "crab_id": id, "colony_id": crab.colony, "name": crab.name, "role": crab.role });
+        ground.house.record(ground, Happened { kind: "crab.registered", actor: &id, data, entries })?;
+        offer(ground, &id, &crab, 1);
+        let mut inner = self.inner();
+        let listens = inner.crabs.remove(&id).and_then(|old| old.listens);
+        inner.crabs.insert(id.clone(), Crab { listens, ..crab });
+        Ok(inner.crabs.get(&id).map_or(Value::Null, |crab| inner.shown(&id, crab)))
+    }
+
+    /// Crabs to be forgotten before another comes.
+    fn too_many(&self) -> Vec<String> {
+        let mut inner = self.inner();
+        let excess = (inner.crabs.len() + 1).saturating_sub(MOST_CRABS);
+        let mut gone: Vec<(i64, String)> = inner
+            .crabs
+            .iter()
+            .filter(|(_, crab)| !crab.is_present)
+            .map(|(id, crab)| (crab.registered_at_ms, id.clone()))
+            .collect();
+        gone.sort();
+        gone.truncate(excess);
+        gone.iter().for_each(|(_, id)| drop(inner.crabs.remove(id)));
+        gone.into_iter().map(|(_, id)| id).collect()
+    }
+
+    /// A crab goes for good. What it holds is given to another.
+    pub fn unregister(&self, ground: &Arc<Ground>, keeper: Option<&str>, id: &str) -> Result<Value, Problem> {
+        self.must_keep(keeper, id)?;
+        self.gone(ground, id, "crab.left");
+        let inner = self.inner();
+        Ok(inner.crabs.get(id).map_or(Value::Null, |crab| inner.shown(id, crab)))
+    }
+
+    /// A crab listens. What it holds is told again: it may not have heard.
+    pub fn connect(
+        &self,
+        ground: &Arc<Ground>,
+        keeper: Option<&str>,
+        id: &str,
+        post: Post,
+    ) -> Result<Connection, Problem> {
+        self.must_keep(keeper, id)?;
+        let number = self.connections.fetch_add(1, Ordering::Relaxed);
+        {
+            let mut inner = self.inner();
+            let Some(crab) = inner.crabs.get_mut(id) else { return Err(unknown(id)) };
+            crab.listens = Some((number, post));
+            crab.is_present = true;
+            offer(ground, id, crab, 1);
+        }
+        self.remember(ground, id, "crab.connected");
+        self.heard(ground, id);
+        self.tell_again(ground, id);
+        Ok(Connection(number))
+    }
+
+    /// A crab's connection is gone, unless it has another by now.
+    pub fn disconnect(&self, ground: &Arc<Ground>, id: &str, connection: Connection) {
+        {
+            let mut inner = self.inner();
+            let Some(crab) = inner.crabs.get_mut(id) else { return };
+            if crab.listens.as_ref().is_none_or(|(number, _)| *number != connection.0) {
+                return;
+            }
+            crab.listens = None;
+            crab.is_present = false;
+            offer(ground, id, crab, 0); // it keeps what it has, and gets no more
+        }
+        self.leave_unless_back(ground, id);
+    }
+
+    /// Gives up a crab that does not come back.
+    fn leave_unless_back(&self, ground: &Arc<Ground>, id: &str) {
+        let (weak, id) = (Arc::downgrade(ground), id.to_owned());
+        let moment = ground.clock.now().0.saturating_add(RECONNECT_WITHIN);
+        ground.later.at(moment, &ground.clock, move || {
+            let Some(ground) = weak.upgrade() else { return };
+            let is_back = ground.crabs.inner().crabs.get(&id).is_none_or(|crab| crab.is_present);
+            if !is_back {
+                // The loop that waits for moments must not wait for the store.
+                let _ = std::thread::Builder::new().spawn(move || ground.crabs.gone(&ground, &id, "crab.lost"));
+            }
+        });
+    }
+
+    /// A crab gave a sign of life: what it holds is its own for another lease.
+    pub fn heard(&self, ground: &Ground, id: &str) {
+        let at = self.inner().held_by(id);
+        if let Some(reporter) = ground.reporter.get() {
+            reporter.send(Message::Heard { worker: WorkerId(id.to_owned()), at });
+        }
+    }
+
+    /// A crab lost a lease: it is not there until it comes again.
+    pub(crate) fn lost(&self, ground: &Arc<Ground>, id: &str) {
+        self.gone(ground, id, "crab.lost");
+    }
+
+    /// A crab is not there any more.
+    fn gone(&self, ground: &Arc<Ground>, id: &str, kind: &str) {
+        if let Some(reporter) = ground.reporter.get() {
+            reporter.send(Message::Left(WorkerId(id.to_owned())));
+        }
+        if let Some(crab) = self.inner().crabs.get_mut(id) {
+            crab.is_present = false;
+            crab.listens = None;
+        }
+        self.remember(ground, id, kind);
+    }
+
+    /// Writes down whether a crab is there. It is only for the next engine: what cannot be written fails nothing.
+    fn remember(&self, ground: &Ground, id: &str, kind: &str) {
+        let Some(entry) = self.inner().crabs.get(id).map(entry) else { return };
+        let data = json!({ "crab_id": id, "colony_id": entry["colony_id"], "name": entry["name"] });
+        let entries = vec![(format!("crab/{id}"), Some(entry))];
+        if let Err(problem) = ground.house.record(ground, Happened { kind, actor: id, data, entries }) {
+            ground.log.line(&format!("{kind} of {id} is not written down: {}", problem.message));
+        }
+    }
+
+    /// Only whoever registered a crab, or a person, may speak for it.
+    pub(super) fn must_keep(&self, keeper: Option<&str>, id: &str) -> Result<(), Problem> {
+        let inner = self.inner();
+        let crab = inner.crabs.get(id).ok_or_else(|| unknown(id))?;
+        if keeper.is_none() || crab.keeper.as_deref() == keeper {
+            return Ok(());
+        }
+        let message = format!("Not allowed: crab {id} was registered with another token");
+        Err(Problem::new(Status::Forbidden, RefusalCode::NotYours.as_str(), message))
+    }
+}
+
+pub(super) fn unknown(id: &str) -> Problem {
+    Problem::not_found(format!("there is no crab `{id}`")).hint("register it: POST /v1/crabs/register")
+}
+
+fn entry(crab: &Crab) -> Value {
+    json!({
+        "colony_id": crab.colony, "name": crab.name, "role": crab.role, "keeper": crab.keeper,
+        "present": crab.is_present, "listens": crab.listens.is_some(), "registered_at_ms": crab.registered_at_ms,
+    })
+}
+
+/// Tells the engine what a crab can take.
+fn offer(ground: &Ground, id: &str, crab: &Crab, capacity: usize) {
+    let offer = Offer {
+        id: WorkerId(id.to_owned()),
+        role: crab.role.clone(),
+        group: crab.colony.clone(),
+        capacity,
+        lease: Some(LEASE),
+    };
+    if let Some(reporter) = ground.reporter.get() {
+        reporter.send(Message::Joined(offer));
+    }
+}

@@ -1,0 +1,405 @@
+//! What crabs are given and what they say about it: a step is assigned, begun, told about, and reported on.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use sluice_api::problem::{Problem, Status};
+use sluice_core::machine::RefusalCode;
+use sluice_core::recipe::{Data, FailureKind};
+use sluice_core::run::{Effect, Job as Asked, Outcome, Part, Perform, Report, StepStatus};
+use sluice_engine::actor::Outcome as Reported;
+use sluice_engine::codec::run_effect;
+use sluice_engine::reactor::{Assignment, Message};
+use sluice_engine::run_actor::performed;
+use sluice_worker::harness::result::result;
+
+use super::{Crabs, Job, task_id};
+use crate::clock::new_id;
+use crate::colonies;
+use crate::ground::Ground;
+use crate::hands::run::data;
+use crate::house::Happened;
+use crate::runs::{self, SeenRun};
+use crate::service::wait;
+
+/// A crab begins with a step that was assigned to it.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct StartAttempt {
+    /// What it calls this attempt; a new name unless given.
+    #[serde(default)]
+    pub run_id: Option<String>,
+    /// Of which mission.
+    pub mission_id: String,
+    /// Which task.
+    pub task_id: String,
+    /// Which crab.
+    pub crab_id: String,
+    /// Where it works.
+    #[serde(default)]
+    pub burrow_path: Option<String>,
+}
+
+/// What a model took in and gave out.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
+pub struct Usage {
+    /// Tokens in.
+    #[serde(default)]
+    pub prompt_tokens: u64,
+    /// Tokens out.
+    #[serde(default)]
+    pub completion_tokens: u64,
+    /// Both.
+    #[serde(default)]
+    pub total_tokens: u64,
+}
+
+/// A crab says how it is going.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct UpdateAttempt {
+    /// Which attempt.
+    pub run_id: String,
+    /// In its words.
+    #[serde(default)]
+    pub progress_message: Option<String>,
+    /// What it took so far.
+    #[serde(default)]
+    pub token_usage: Option<Usage>,
+}
+
+/// A crab says how it ended.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct Complete {
+    /// Which attempt.
+    pub run_id: String,
+    /// `completed` or `failed`.
+    pub status: String,
+    /// In its words.
+    #[serde(default)]
+    pub summary: Option<String>,
+    /// The word that conditions read.
+    #[serde(default)]
+    pub result: Option<String>,
+    /// What it took.
+    #[serde(default)]
+    pub token_usage: Option<Usage>,
+    /// The value that variables read; the summary unless given.
+    #[serde(default)]
+    pub output: Option<Value>,
+    /// Where the work stands now, for the step that comes next.
+    #[serde(default)]
+    pub commit: Option<String>,
+    /// How it failed: `failed`, `timeout` or `crashed`.
+    #[serde(default)]
+    pub failure: Option<String>,
+}
+
+impl Crabs {
+    /// A step was handed to a crab, by this engine or by an earlier one. Called by the engine's loop: it only notes.
+    pub(crate) fn assigned(&self, assignment: &Assignment) -> Option<u64> {
+        let Assignment { stream, effect, dispatch, worker } = assignment;
+        let (Some(mission), Some(worker)) = (runs::id_of(stream), worker) else { return None };
+        let Ok(Effect::Perform(wanted)) = run_effect::read(&effect.data) else { return None };
+        let mut inner = self.inner();
+        inner.assigned += 1;
+        let job = Job {
+            crab: worker.0.clone(),
+            mission: mission.to_owned(),
+            stream: stream.clone(),
+            effect: effect.id.clone(),
+            wanted: *wanted,
+            attempt: None,
+            is_reporting: false,
+        };
+        inner.jobs.insert(*dispatch, job);
+        Some(*dispatch)
+    }
+
+    /// What a crab had begun under an earlier engine.
+    pub(crate) fn begun_before(&self, ground: &Ground, dispatch: u64) {
+        for (attempt, entry) in ground.house.of("attempt/") {
+            if entry["dispatch"].as_u64() == Some(dispatch)
+                && let Some(job) = self.inner().jobs.get_mut(&dispatch)
+            {
+                job.attempt = Some(attempt);
+            }
+        }
+    }
+
+    /// A step is not a crab's any more. Called by the engine's loop. Whether the crab is lost with it.
+    pub(crate) fn withdrawn(&self, ground: &Ground, dispatch: u64) -> Option<String> {
+        let mut inner = self.inner();
+        let job = inner.jobs.remove(&dispatch)?;
+        if let (false, Some((_, post))) =
+            (job.is_reporting, inner.crabs.get(&job.crab).and_then(|crab| crab.listens.as_ref()))
+        {
+            let payload = json!({ "task_id": job.attempt, "dispatch": dispatch });
+            post(self.envelope(ground, &job, "task_withdrawn", &payload));
+        }
+        Some(job.crab)
+    }
+
+    /// Tells a crab that listens what it was given.
+    pub(crate) fn tell(&self, ground: &Ground, dispatch: u64) {
+        let Some(mission) = self.inner().jobs.get(&dispatch).map(|job| job.mission.clone()) else { return };
+        let Ok(Some(seen)) = ground.tasks.load_run(&mission) else { return };
+        let repository = colonies::repository(ground, &seen.card.group);
+        let inner = self.inner();
+        let Some(job) = inner.jobs.get(&dispatch) else { return };
+        let Some((_, post)) = inner.crabs.get(&job.crab).and_then(|crab| crab.listens.as_ref()) else { return };
+        let payload = payload(&seen, &job.wanted, repository.as_deref(), dispatch);
+        post(self.envelope(ground, job, "task_assigned", &payload));
+    }
+
+    /// Tells a crab again everything that it holds.
+    pub(super) fn tell_again(&self, ground: &Ground, crab: &str) {
+        let held = self.inner().held_by(crab);
+        held.into_iter().for_each(|dispatch| self.tell(ground, dispatch));
+    }
+
+    /// A crab begins.
+    pub fn start(&self, ground: &Arc<Ground>, keeper: Option<&str>, wanted: &StartAttempt) -> Result<Value, Problem> {
+        self.must_keep(keeper, &wanted.crab_id)?;
+        self.heard(ground, &wanted.crab_id);
+        let seen = crate::missions::find(ground, &wanted.mission_id)?;
+        let step = |job: &Job| {
+            let step = seen.plan.recipe.step(job.wanted.step).name.as_str();
+            task_id(&job.mission, step, job.wanted.part) == wanted.task_id
+        };
+        let found = {
+            let inner = self.inner();
+            let mut held = inner.jobs.iter().filter(|(_, job)| job.crab == wanted.crab_id && job.mission == seen.id);
+            held.find(|(_, job)| step(job)).map(|(dispatch, job)| (*dispatch, job.effect.clone(), job.attempt.clone()))
+        };
+        let Some((dispatch, effect, begun)) = found else {
+            crate::missions::task_exists(&seen, &wanted.task_id)?;
+            let message = format!("task {} is not assigned to crab {}", wanted.task_id, wanted.crab_id);
+            return Err(Problem::new(Status::Conflict, RefusalCode::NotReady.as_str(), message)
+                .hint("a crab begins with what it was assigned; GET /v1/tasks says what that is"));
+        };
+        let run_id = match (begun, &wanted.run_id) {
+            (Some(begun), None) => begun,
+            (Some(begun), Some(wanted)) if begun == *wanted => begun,
+            (Some(begun), Some(_)) => {
+                let message = format!("task {} has begun as run {begun}", wanted.task_id);
+                return Err(Problem::new(Status::Conflict, "conflict", message).hint("use that run_id"));
+            }
+            (None, Some(wanted)) => wanted.clone(),
+            (None, None) => new_id().map_err(Problem::fault)?,
+        };
+        self.note_start(ground, wanted, &run_id, (dispatch, &effect))?;
+        Ok(json!({
+            "run_id": run_id, "task_id": wanted.task_id, "mission_id": seen.id, "crab_id": wanted.crab_id, "status": "running",
+        }))
+    }
+
+    fn note_start(
+        &self,
+        ground: &Arc<Ground>,
+        wanted: &StartAttempt,
+        run_id: &str,
+        (dispatch, effect): (u64, &str),
+    ) -> Result<(), Problem> {
+        colonies::must_be_an_id("run_id", run_id)?;
+        let known = ground.house.get(&format!("attempt/{run_id}"));
+        match known.map(|entry| entry["dispatch"].as_u64()) {
+            Some(of) if of != Some(dispatch) => {
+                let message = format!("run_id {run_id} is taken by another attempt");
+                return Err(Problem::new(Status::Conflict, "conflict", message).hint("leave it out, or choose another"));
+            }
+            Some(_) => {}
+            None => {
+                // A crab is at one thing at a time: what it was at before is over.
+                let before = ground.house.of("attempt/").into_iter();
+                let over = before.filter(|(_, entry)| entry["crab_id"] == wanted.crab_id.as_str());
+                let mut entries: Vec<_> = over.map(|(id, _)| (format!("attempt/{id}"), None)).collect();
+                let entry = json!({
+                    "dispatch": dispatch, "crab_id": wanted.crab_id, "mission_id": wanted.mission_id,
+                    "task_id": wanted.task_id, "effect": effect,
+                });
+                let data = json!({
+                    "run_id": run_id, "crab_id": wanted.crab_id, "mission_id": wanted.mission_id,
+                    "task_id": wanted.task_id, "burrow_path": wanted.burrow_path,
+                });
+                entries.push((format!("attempt/{run_id}"), Some(entry)));
+                let actor = &wanted.crab_id;
+                ground.house.record(ground, Happened { kind: "attempt.started", actor, data, entries })?;
+            }
+        }
+        if let Some(job) = self.inner().jobs.get_mut(&dispatch) {
+            job.attempt = Some(run_id.to_owned());
+        }
+        Ok(())
+    }
+
+    /// The attempt of this name, if it is known: its crab, its handing-out, its mission and task.
+    fn attempt(&self, ground: &Ground, keeper: Option<&str>, run_id: &str) -> Result<Attempt, Problem> {
+        let Some(entry) = ground.house.get(&format!("attempt/{run_id}")) else {
+            return Err(Problem::not_found(format!("there is no run `{run_id}` of a crab"))
+                .hint("POST /v1/runs/start begins one"));
+        };
+        let text = |key: &str| entry[key].as_str().unwrap_or_default().to_owned();
+        let attempt = Attempt {
+            crab: text("crab_id"),
+            dispatch: entry["dispatch"].as_u64().unwrap_or(0),
+            mission: text("mission_id"),
+            task: text("task_id"),
+            effect: text("effect"),
+        };
+        self.must_keep(keeper, &attempt.crab)?;
+        self.heard(ground, &attempt.crab);
+        Ok(attempt)
+    }
+
+    /// A crab says how it is going.
+    pub fn update(&self, ground: &Arc<Ground>, keeper: Option<&str>, wanted: &UpdateAttempt) -> Result<Value, Problem> {
+        let attempt = self.attempt(ground, keeper, &wanted.run_id)?;
+        if !self.inner().jobs.contains_key(&attempt.dispatch) {
+            return Err(late());
+        }
+        if wanted.progress_message.is_some() || wanted.token_usage.is_some() {
+            let data = json!({
+                "run_id": wanted.run_id, "mission_id": attempt.mission, "task_id": attempt.task,
+                "progress_message": wanted.progress_message, "token_usage": wanted.token_usage,
+            });
+            let actor = &attempt.crab;
+            ground.house.record(ground, Happened { kind: "attempt.progress", actor, data, entries: Vec::new() })?;
+        }
+        Ok(json!({ "run_id": wanted.run_id, "task_id": attempt.task, "status": "running" }))
+    }
+
+    /// A crab says how it ended. Said twice it is counted once.
+    pub fn complete(&self, ground: &Arc<Ground>, keeper: Option<&str>, wanted: &Complete) -> Result<Value, Problem> {
+        let report = report(wanted)?;
+        let attempt = self.attempt(ground, keeper, &wanted.run_id)?;
+        let answer = json!({ "run_id": wanted.run_id, "task_id": attempt.task, "status": wanted.status, "ok": true });
+        let held = {
+            let mut inner = self.inner();
+            inner.jobs.get_mut(&attempt.dispatch).map(|job| {
+                job.is_reporting = true;
+                (job.stream.clone(), job.effect.clone(), job.wanted.clone())
+            })
+        };
+        let Some((stream, effect, performed)) = held else {
+            return if counted_before(ground, &attempt) { Ok(answer) } else { Err(late()) };
+        };
+        let Some(reporter) = ground.reporter.get() else { return Err(Problem::unavailable("the engine is starting")) };
+        if let Ok(Some(seen)) = ground.tasks.load_run(&attempt.mission) {
+            crate::evidence::begin(ground, &seen, &performed).end(ground, &seen, &performed, &report);
+        }
+        let (dispatch, outcome) = (attempt.dispatch, Reported::Run(report));
+        let asked = reporter.ask(|token| Message::Ended { token: Some(token), stream, effect, dispatch, outcome });
+        let counted = wait(reporter, &asked, &attempt.task);
+        if counted.is_err()
+            && let Some(job) = self.inner().jobs.get_mut(&dispatch)
+        {
+            job.is_reporting = false;
+        }
+        counted?;
+        let data = json!({
+            "run_id": wanted.run_id, "mission_id": attempt.mission, "task_id": attempt.task, "status": wanted.status,
+            "token_usage": wanted.token_usage, "commit": wanted.commit,
+        });
+        // That it ended stands in the run's own log. The name stays known until its crab begins with another.
+        let actor = &attempt.crab;
+        let noted = ground.house.record(ground, Happened { kind: "attempt.ended", actor, data, entries: Vec::new() });
+        if let Err(problem) = noted {
+            ground.log.line(&format!("the end of {} is not written down: {}", wanted.run_id, problem.message));
+        }
+        Ok(answer)
+    }
+}
+
+struct Attempt {
+    crab: String,
+    dispatch: u64,
+    mission: String,
+    task: String,
+    effect: String,
+}
+
+fn late() -> Problem {
+    let message = "Too late: this work is no longer yours; your lease ran out, or the work is done or not wanted";
+    Problem::new(Status::Conflict, RefusalCode::LeaseLost.as_str(), message)
+        .hint("what you did is not counted; wait for new work")
+}
+
+/// Whether what an attempt reported was stored before, though whoever reported it may not have heard so.
+fn counted_before(ground: &Ground, attempt: &Attempt) -> bool {
+    let Ok(Some(seen)) = ground.tasks.load_run(&attempt.mission) else { return false };
+    let Some((step, number, Part::Whole)) = performed(&attempt.effect) else { return false };
+    let state = seen.state.step(step);
+    state.attempts == number && matches!(state.status, StepStatus::Completed)
+}
+
+/// What a crab's words mean to its run.
+fn report(wanted: &Complete) -> Result<Report, Problem> {
+    let summary = wanted.summary.clone().unwrap_or_default();
+    let read = result(&summary);
+    let outcome = Outcome {
+        result: wanted.result.clone().or(read.result),
+        output: wanted.output.as_ref().map_or_else(|| Data::Text(summary.clone()), data),
+        summary: if wanted.result.is_some() { summary.clone() } else { read.summary },
+        commit: wanted.commit.clone(),
+        ..Outcome::default()
+    };
+    match wanted.status.as_str() {
+        "completed" => Ok(Report::Completed(outcome)),
+        "failed" => {
+            let kind = match wanted.failure.as_deref() {
+                None | Some("failed") => FailureKind::Failed,
+                Some("timeout") => FailureKind::Timeout,
+                Some("crashed") => FailureKind::Crashed,
+                Some(other) => {
+                    let message = format!("`{other}` is no way to fail");
+                    return Err(Problem::bad_request(message).hint("failed, timeout or crashed"));
+                }
+            };
+            let error = if summary.is_empty() { "the crab says that it failed".to_owned() } else { summary };
+            Ok(Report::Failed { kind, error, outcome })
+        }
+        other => Err(Problem::bad_request(format!("`{other}` is no end of a run")).hint("completed or failed")),
+    }
+}
+
+/// What a crab is told about its step.
+fn payload(seen: &SeenRun, wanted: &Perform, repository: Option<&str>, dispatch: u64) -> Value {
+    let step = seen.plan.recipe.step(wanted.step);
+    let (prompt, script, environment) = match &wanted.job {
+        Asked::Agent { prompt } | Asked::Arbiter { prompt } => (prompt.as_str(), None, None),
+        Asked::Script(script) | Asked::Gate(script) => ("", Some(&script.script), Some(&script.environment)),
+        Asked::Task { summary, .. } => (summary.as_str(), None, None),
+    };
+    json!({
+        "task_id": task_id(&seen.id, step.name.as_str(), wanted.part),
+        "mission_id": seen.id,
+        "step_id": step.name.as_str(),
+        "role": wanted.role.to_string(),
+        "title": crate::missions::title(step),
+        "prompt": prompt,
+        "context": sluice_core::run::context(&seen.plan, &seen.state, wanted.step),
+        "worktree_path": seen.state.given.workspace,
+        "type": step.work.kind(),
+        "is_arbiter": matches!(wanted.job, Asked::Arbiter { .. }),
+        "script": script,
+        "environment": environment,
+        "attempt": wanted.attempt,
+        "part": wanted.part.to_string(),
+        "harness": wanted.harness,
+        "permissions": match wanted.permissions {
+            sluice_core::lifecycle::Permissions::Full => "full",
+            sluice_core::lifecycle::Permissions::Reduced => "reduced",
+        },
+        "repo": repository,
+        "commit": tip(seen),
+        "dispatch": dispatch,
+        "lease_ms": super::LEASE,
+    })
+}
+
+/// Where the work of a run stands: the commit of the step that ended last.
+fn tip(seen: &SeenRun) -> Option<&str> {
+    let ended =
+        seen.state.steps.iter().filter_map(|state| Some((state.ended?, state.latest.as_ref()?.commit.as_ref()?)));
+    ended.max_by_key(|(at, _)| *at).map(|(_, commit)| commit.as_str())
+}

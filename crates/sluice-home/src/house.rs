@@ -1,0 +1,104 @@
+//! What the home knows beside tasks and runs, and must not lose: colonies, who works for them, who was turned away.
+//!
+//! It is one ledger of the engine's, held in memory as well. Only this writes into it, and nothing is believed before it
+//! is stored.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use serde_json::Value;
+use sluice_api::Problem;
+use sluice_engine::actor::Said;
+use sluice_engine::host::Clock;
+use sluice_engine::ledger::{Fact, Ledger};
+use sluice_engine::reactor::Message;
+use sluice_store::StreamId;
+
+use crate::ground::Ground;
+use crate::service::wait;
+use crate::tasks::{Tasks, unread};
+
+/// The name of the ledger, and of its stream.
+const NAME: &str = "house";
+
+/// What stands in force, by key.
+pub(crate) struct House {
+    entries: Mutex<BTreeMap<String, Value>>,
+    /// Whether the ledger has been begun. Held while it is.
+    begun: Mutex<bool>,
+}
+
+/// Something that happened, and what it changes.
+pub(crate) struct Happened<'a> {
+    /// What kind of event it is.
+    pub(crate) kind: &'a str,
+    /// Who caused it.
+    pub(crate) actor: &'a str,
+    /// What it says.
+    pub(crate) data: Value,
+    /// Entries to write or to remove.
+    pub(crate) entries: Vec<(String, Option<Value>)>,
+}
+
+impl House {
+    /// Reads what is in force.
+    pub(crate) fn read(tasks: &Tasks) -> Result<House, Problem> {
+        let found = tasks.loader().ledger(&StreamId::new(NAME)).map_err(|trouble| unread(&trouble))?;
+        let begun = Mutex::new(found.is_some());
+        let entries = found.iter().flat_map(Ledger::entries);
+        let entries = entries.filter_map(|(key, value)| Some((key.to_owned(), serde_json::from_slice(value).ok()?)));
+        Ok(House { entries: Mutex::new(entries.collect()), begun })
+    }
+
+    fn entries(&self) -> MutexGuard<'_, BTreeMap<String, Value>> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What stands under a key.
+    pub(crate) fn get(&self, key: &str) -> Option<Value> {
+        self.entries().get(key).cloned()
+    }
+
+    /// What stands under keys that begin like this, by the rest of the key.
+    pub(crate) fn of(&self, begins: &str) -> Vec<(String, Value)> {
+        let entries = self.entries();
+        let from = entries.range(begins.to_owned()..);
+        let own = from.map_while(|(key, value)| Some((key.strip_prefix(begins)?.to_owned(), value.clone())));
+        own.collect()
+    }
+
+    /// Writes down what happened. It is in force when this returns.
+    pub(crate) fn record(&self, ground: &Ground, happened: Happened<'_>) -> Result<(), Problem> {
+        let Happened { kind, actor, data, entries } = happened;
+        let Some(reporter) = ground.reporter.get() else { return Err(Problem::unavailable("the engine is starting")) };
+        let bytes = |value: &Value| value.to_string().into_bytes();
+        let fact = Fact {
+            kind: kind.to_owned(),
+            actor: actor.to_owned(),
+            data: bytes(&data),
+            entries: entries.iter().map(|(key, value)| (key.clone(), value.as_ref().map(bytes))).collect(),
+        };
+        let stream = StreamId::new(NAME);
+        let mut begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
+        if *begun {
+            drop(begun);
+            let said = Said::Fact(fact);
+            let answer = reporter.ask(|token| Message::Say { token: Some(token), stream, said });
+            wait(reporter, &answer, NAME)?;
+        } else {
+            let (actor, change) = Ledger::create(NAME, fact, ground.clock.now());
+            let actor = Box::new(actor);
+            let create = |token| Message::Create { token: Some(token), stream, actor, change, blobs: Vec::new() };
+            wait(reporter, &reporter.ask(create), NAME)?;
+            *begun = true;
+        }
+        let mut known = self.entries();
+        for (key, value) in entries {
+            match value {
+                Some(value) => drop(known.insert(key, value)),
+                None => drop(known.remove(&key)),
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,231 @@
+//! Missions: runs that the crabs of a colony work on, in the words of those who ask by HTTP.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use sluice_api::problem::{Problem, Status};
+use sluice_api::run::StartRun;
+use sluice_core::recipe::{Dialect, Step, StepId};
+use sluice_core::run::{End, Kind, Part};
+use sluice_dialect::catalogue::{Catalogue, Places};
+use sluice_dialect::{Definition, Sources};
+use sluice_engine::host::Clock;
+
+use crate::clock::new_id;
+use crate::colonies;
+use crate::crabs::task_id;
+use crate::ground::Ground;
+use crate::house::Happened;
+use crate::runs::SeenRun;
+use crate::service::{Started, burrow, start_as};
+
+/// Letters of what a mission is told.
+const LONGEST_PROMPT: usize = 1 << 20;
+/// Missions without a workflow that are kept.
+const MOST_IDEAS: usize = 10_000;
+
+/// A mission that is wanted.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct NewMission {
+    /// Whose it is.
+    pub colony_id: String,
+    /// What is wanted.
+    pub prompt: String,
+    /// By which workflow; without one it is only written down.
+    #[serde(default)]
+    pub workflow: Option<String>,
+}
+
+/// Begins a mission.
+pub(crate) fn create(ground: &Arc<Ground>, by: &str, wanted: &NewMission) -> Result<Value, Problem> {
+    colonies::find(ground, &wanted.colony_id)?;
+    if wanted.prompt.trim().is_empty() {
+        return Err(Problem::bad_request("`prompt` is empty").hint("say what is wanted"));
+    }
+    if wanted.prompt.chars().count() > LONGEST_PROMPT {
+        return Err(Problem::bad_request(format!("`prompt` is too long; it can have {LONGEST_PROMPT} letters")));
+    }
+    let Some(workflow) = &wanted.workflow else { return write_down(ground, by, wanted) };
+    let recipe = recipe(ground, workflow)?;
+    let here = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
+    let started = Started { id: None, cause: Vec::new(), colony: Some(wanted.colony_id.clone()) };
+    let wanted = StartRun {
+        recipe: recipe.display().to_string(),
+        cwd: here.display().to_string(),
+        prompt: Some(wanted.prompt.clone()),
+        ..StartRun::default()
+    };
+    let seen = start_as(ground, &wanted, started)?;
+    Ok(mission(&seen))
+}
+
+/// A mission that nobody works on: it has no workflow.
+fn write_down(ground: &Arc<Ground>, by: &str, wanted: &NewMission) -> Result<Value, Problem> {
+    if ground.house.of("mission/").len() >= MOST_IDEAS {
+        let message = format!("there are {MOST_IDEAS} missions without a workflow, and that is enough");
+        return Err(Problem::new(Status::Refused, "too_many", message));
+    }
+    let id = new_id().map_err(Problem::fault)?;
+    let entry = json!({
+        "colony_id": wanted.colony_id, "prompt": wanted.prompt, "created_at_ms": ground.clock.now().0,
+    });
+    let shown = idea(&id, &entry);
+    let entries = vec![(format!("mission/{id}"), Some(entry))];
+    ground.house.record(ground, Happened { kind: "mission.created", actor: by, data: shown.clone(), entries })?;
+    Ok(shown)
+}
+
+fn idea(id: &str, entry: &Value) -> Value {
+    json!({
+        "mission_id": id, "colony_id": entry["colony_id"], "prompt": entry["prompt"], "workflow_name": null,
+        "status": "pending", "worktree_path": burrow(id), "created_at_ms": entry["created_at_ms"],
+    })
+}
+
+/// The workflow of this name: of the prompts' folder if there is one, else the nearest that is known here.
+fn recipe(ground: &Ground, name: &str) -> Result<PathBuf, Problem> {
+    let none = || {
+        let known = names(ground);
+        Problem::not_found(format!("there is no workflow `{name}`")).hint(match known.is_empty() {
+            true => "none is known; `sluice serve --prompts DIR` reads DIR/workflows/*.toml".to_owned(),
+            false => format!("known: {}", known.join(", ")),
+        })
+    };
+    match catalogue(ground).find(name) {
+        Some(entry) if ground.prompts.is_some() => Ok(entry.path.clone()),
+        Some(entry) => Ok(PathBuf::from(entry.name())),
+        None => Err(none()),
+    }
+}
+
+fn catalogue(ground: &Ground) -> Catalogue {
+    match &ground.prompts {
+        Some(prompts) => Catalogue::of_folder(&prompts.join("workflows")),
+        None => Catalogue::gather(&Places { repository: None, home: Some(ground.places.home().to_owned()) }),
+    }
+}
+
+/// The names of all workflows that a mission can have, sorted.
+pub(crate) fn names(ground: &Ground) -> Vec<String> {
+    let catalogue = catalogue(ground);
+    let usable = catalogue.entries.iter().filter(|entry| {
+        let loaded = entry.load(&mut Sources::new());
+        let is_manifest = matches!(&loaded.definition, Some(Definition::Recipe(it)) if it.dialect == Dialect::Manifest);
+        loaded.is_usable() && is_manifest
+    });
+    let mut names: Vec<String> = usable.map(|entry| entry.name().to_owned()).collect();
+    names.sort();
+    names.dedup();
+    names
+}
+
+/// The mission of this id that has a workflow.
+pub(crate) fn find(ground: &Ground, id: &str) -> Result<SeenRun, Problem> {
+    let none = || Problem::not_found(format!("there is no mission `{id}`")).hint("GET /v1/missions lists all of them");
+    ground.tasks.load_run(id)?.filter(|seen| seen.state.given.origin.kind == Kind::Mission).ok_or_else(none)
+}
+
+/// A mission with its tasks.
+pub(crate) fn show(ground: &Ground, id: &str) -> Result<Value, Problem> {
+    if let Some(entry) = ground.house.get(&format!("mission/{id}")) {
+        let mut shown = idea(id, &entry);
+        shown["tasks"] = json!([]);
+        return Ok(shown);
+    }
+    let seen = find(ground, id)?;
+    let mut shown = mission(&seen);
+    shown["tasks"] = tasks(ground, &seen).into();
+    Ok(shown)
+}
+
+/// Missions, oldest first.
+pub(crate) fn list(ground: &Ground, runs: &[SeenRun]) -> Vec<Value> {
+    let of_runs = runs.iter().filter(|seen| seen.state.given.origin.kind == Kind::Mission).map(mission);
+    let ideas = ground.house.of("mission/");
+    let mut all: Vec<Value> = of_runs.chain(ideas.iter().map(|(id, entry)| idea(id, entry))).collect();
+    all.sort_by_key(|mission| mission["created_at_ms"].as_i64());
+    all
+}
+
+/// A mission as it is shown.
+fn mission(seen: &SeenRun) -> Value {
+    let status = match &seen.state.end {
+        None => "running",
+        Some(End::Completed { .. }) => "completed",
+        Some(End::Failed { .. } | End::Cancelled { .. }) => "failed",
+    };
+    json!({
+        "mission_id": seen.id,
+        "colony_id": seen.card.group,
+        "prompt": seen.state.given.prompt,
+        "workflow_name": seen.plan.recipe.name.as_str(),
+        "status": status,
+        "worktree_path": burrow(&seen.id),
+        "error": if let Some(End::Failed { error }) = &seen.state.end { Some(error) } else { None },
+        "created_at_ms": seen.card.created,
+        "updated_at_ms": seen.card.updated,
+    })
+}
+
+/// The tasks of a mission: its steps.
+pub(crate) fn tasks(ground: &Ground, seen: &SeenRun) -> Vec<Value> {
+    let steps = (0u32..).map(StepId).zip(&seen.plan.recipe.steps);
+    steps.map(|(id, step)| task(ground, seen, id, step)).collect()
+}
+
+fn task(ground: &Ground, seen: &SeenRun, id: StepId, step: &Step) -> Value {
+    let state = seen.state.step(id);
+    let name = |id: &StepId| task_id(&seen.id, seen.plan.recipe.step(*id).name.as_str(), Part::Whole);
+    let holder = ground.crabs.holder(&seen.id, id);
+    let status = match state.word() {
+        "waiting" | "held" => "blocked",
+        "ready" | "retrying" => "queued",
+        "running" => match &holder {
+            // This machine's own hands have begun as soon as they have it.
+            None if seen.card.group == crate::service::LOCAL => "running",
+            None => "queued",
+            Some(holder) if holder.has_begun => "running",
+            Some(_) => "assigned",
+        },
+        "completed" => "completed",
+        "skipped" => "skipped",
+        _ => "failed",
+    };
+    let updated = state.ended.or(state.began).map_or(seen.card.created, |at| at.0);
+    json!({
+        "task_id": name(&id),
+        "mission_id": seen.id,
+        "title": title(step),
+        "step_id": step.name.as_str(),
+        "role": step.role.to_string(),
+        "status": status,
+        "assigned_crab_id": holder.map(|holder| holder.crab),
+        "depends_on": step.needs.iter().map(name).collect::<Vec<_>>(),
+        "prompt": sluice_core::run::prompt(&seen.plan, &seen.state, id),
+        "context": sluice_core::run::context(&seen.plan, &seen.state, id),
+        "summary": state.latest.as_ref().map(|outcome| &outcome.summary),
+        "result": state.latest.as_ref().and_then(|outcome| outcome.result.as_ref()),
+        "attempt": state.attempts,
+        "created_at_ms": seen.card.created,
+        "updated_at_ms": updated,
+    })
+}
+
+/// What people call a step.
+pub(crate) fn title(step: &Step) -> String {
+    step.title.clone().unwrap_or_else(|| step.name.to_string())
+}
+
+/// A mission must have this task.
+pub(crate) fn task_exists(seen: &SeenRun, task: &str) -> Result<(), Problem> {
+    let is_of_it = |step: &Step| {
+        let name = task_id(&seen.id, step.name.as_str(), Part::Whole);
+        task == name || task.starts_with(&format!("{name}."))
+    };
+    match seen.plan.recipe.steps.iter().any(is_of_it) {
+        true => Ok(()),
+        false => Err(Problem::not_found(format!("mission {} has no task `{task}`", seen.id))),
+    }
+}

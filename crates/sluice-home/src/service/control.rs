@@ -1,0 +1,159 @@
+//! The control plane: colonies, crabs, missions, and what stands where.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use sluice_api::Problem;
+use sluice_core::run::Kind;
+use sluice_engine::host::Clock;
+
+use super::{Service, Who};
+use crate::colonies::{self, NewColony};
+use crate::crabs::{Complete, Connection, Post, Register, StartAttempt, UpdateAttempt};
+use crate::house::Happened;
+use crate::missions::{self, NewMission};
+use crate::runs::SeenRun;
+
+impl Service {
+    /// Founds a colony.
+    pub fn found_colony(&self, who: &Who, wanted: &NewColony) -> Result<Value, Problem> {
+        who.must_be_person("founding a colony")?;
+        colonies::found(&self.ground, "person", wanted)
+    }
+
+    /// All colonies.
+    pub fn colonies(&self) -> Vec<Value> {
+        colonies::list(&self.ground)
+    }
+
+    /// A crab comes.
+    pub fn register_crab(&self, who: &Who, wanted: &Register) -> Result<Value, Problem> {
+        let keeper = who.keeper("registering a crab")?;
+        self.ground.crabs.register(&self.ground, keeper, wanted)
+    }
+
+    /// A crab goes.
+    pub fn unregister_crab(&self, who: &Who, id: &str) -> Result<Value, Problem> {
+        let keeper = who.keeper("sending a crab away")?;
+        self.ground.crabs.unregister(&self.ground, keeper, id)
+    }
+
+    /// All crabs.
+    pub fn crabs(&self) -> Vec<Value> {
+        self.ground.crabs.list()
+    }
+
+    /// A crab listens.
+    pub fn connect_crab(&self, who: &Who, id: &str, post: Post) -> Result<Connection, Problem> {
+        let keeper = who.keeper("listening as a crab")?;
+        self.ground.crabs.connect(&self.ground, keeper, id, post)
+    }
+
+    /// A crab's connection is gone.
+    pub fn disconnect_crab(&self, id: &str, connection: Connection) {
+        self.ground.crabs.disconnect(&self.ground, id, connection);
+    }
+
+    /// A crab gives a sign of life.
+    pub fn heard_crab(&self, id: &str) {
+        self.ground.crabs.heard(&self.ground, id);
+    }
+
+    /// A crab begins with a task.
+    pub fn start_attempt(&self, who: &Who, wanted: &StartAttempt) -> Result<Value, Problem> {
+        self.ground.crabs.start(&self.ground, who.keeper("work on a mission")?, wanted)
+    }
+
+    /// A crab says how it is going.
+    pub fn update_attempt(&self, who: &Who, wanted: &UpdateAttempt) -> Result<Value, Problem> {
+        self.ground.crabs.update(&self.ground, who.keeper("work on a mission")?, wanted)
+    }
+
+    /// A crab says how it ended.
+    pub fn complete_attempt(&self, who: &Who, wanted: &Complete) -> Result<Value, Problem> {
+        self.ground.crabs.complete(&self.ground, who.keeper("work on a mission")?, wanted)
+    }
+
+    /// Begins a mission.
+    pub fn create_mission(&self, who: &Who, wanted: &NewMission) -> Result<Value, Problem> {
+        who.must_be_person("beginning a mission")?;
+        missions::create(&self.ground, "person", wanted)
+    }
+
+    /// Missions, oldest first.
+    pub fn missions(&self) -> Result<Vec<Value>, Problem> {
+        Ok(missions::list(&self.ground, &self.list_runs(None, true)?))
+    }
+
+    /// A mission with its tasks.
+    pub fn mission(&self, id: &str) -> Result<Value, Problem> {
+        missions::show(&self.ground, id)
+    }
+
+    /// The tasks of a mission, or of all that have not ended.
+    pub fn mission_tasks(&self, mission: Option<&str>) -> Result<Vec<Value>, Problem> {
+        match mission {
+            Some(id) => match missions::show(&self.ground, id)? {
+                Value::Object(mut mission) => match mission.remove("tasks") {
+                    Some(Value::Array(tasks)) => Ok(tasks),
+                    _ => Ok(Vec::new()),
+                },
+                _ => Ok(Vec::new()),
+            },
+            None => {
+                let open = self.list_runs(None, false)?;
+                let missions = open.iter().rev().filter(|seen| is_mission(seen));
+                Ok(missions.flat_map(|seen| missions::tasks(&self.ground, seen)).collect())
+            }
+        }
+    }
+
+    /// The workflows that a mission can have.
+    pub fn mission_workflows(&self) -> Vec<String> {
+        missions::names(&self.ground)
+    }
+
+    /// Waits until the scheduler has gone round, and says how many tasks it has assigned since it was last asked. It goes
+    /// round by itself whenever something changes.
+    pub fn tick(&self, who: &Who) -> Result<Value, Problem> {
+        who.keeper("the scheduler")?;
+        let happened = Happened { kind: "scheduler.ticked", actor: "person", data: json!({}), entries: Vec::new() };
+        self.ground.house.record(&self.ground, happened)?;
+        Ok(json!({ "ok": true, "assigned": self.ground.crabs.take_assigned() }))
+    }
+
+    /// What stands where, in numbers and lists.
+    pub fn status(&self) -> Result<Value, Problem> {
+        let runs = self.list_runs(None, true)?;
+        let missions = missions::list(&self.ground, &runs);
+        let open = runs.iter().filter(|seen| is_mission(seen) && seen.state.end.is_none());
+        let tasks: Vec<Value> = open.flat_map(|seen| missions::tasks(&self.ground, seen)).collect();
+        let crabs = self.crabs();
+        Ok(json!({
+            "generated_at_ms": self.ground.clock.now().0,
+            "summary": {
+                "total_crabs": crabs.len(),
+                "crabs": counted(&crabs, "state"),
+                "missions": counted(&missions, "status"),
+                "tasks": counted(&tasks, "status"),
+            },
+            "colonies": self.colonies(),
+            "crabs": crabs,
+            "missions": missions,
+            "tasks": tasks,
+        }))
+    }
+}
+
+fn is_mission(seen: &SeenRun) -> bool {
+    seen.state.given.origin.kind == Kind::Mission
+}
+
+/// How many there are of each.
+fn counted(items: &[Value], key: &str) -> BTreeMap<String, usize> {
+    let mut counts = BTreeMap::new();
+    for item in items {
+        *counts.entry(item[key].as_str().unwrap_or_default().to_owned()).or_insert(0) += 1;
+    }
+    counts
+}

@@ -1,0 +1,279 @@
+//! Missions of colonies: the ten criteria of the document that asks for them, crabs that come, go and are lost, and what
+//! a restart of the engine leaves of it all.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
+
+use serde_json::{Value, json};
+use sluice_api::Problem;
+use sluice_home::log::Log;
+use sluice_home::places::Places;
+use sluice_home::service::{Service, Who};
+
+const MANIFEST: &str = include_str!("../../sluice-dialect/tests/seeds/001-dev-task.toml");
+
+struct House {
+    folder: tempfile::TempDir,
+    service: Service,
+}
+
+fn open(folder: &std::path::Path) -> Service {
+    let places = Places::new(folder.join("home"));
+    std::fs::create_dir_all(places.home()).unwrap();
+    let log = Arc::new(Log::open(&places.log()));
+    let program = std::env::current_exe().unwrap();
+    Service::open(places, None, program, log, Some(folder.join("prompts"))).unwrap()
+}
+
+impl House {
+    fn new() -> House {
+        let folder = tempfile::tempdir().unwrap();
+        let prompts = folder.path().join("prompts");
+        std::fs::create_dir_all(prompts.join("workflows")).unwrap();
+        std::fs::create_dir_all(prompts.join("do")).unwrap();
+        std::fs::write(prompts.join("workflows/dev-task.toml"), MANIFEST).unwrap();
+        for name in ["plan", "implement", "review", "pr"] {
+            let text = format!("{name}: {{{{mission_prompt}}}} in {{{{worktree_path}}}}\n{{{{context}}}}");
+            std::fs::write(prompts.join(format!("do/{name}.md")), text).unwrap();
+        }
+        let service = open(folder.path());
+        House { folder, service }
+    }
+
+    /// The engine ends and another begins.
+    fn restart(self) -> House {
+        self.service.close().unwrap();
+        drop(self.service);
+        let service = open(self.folder.path());
+        House { service, ..self }
+    }
+
+    fn colony(&self) -> String {
+        let colony = json!({ "name": "reef", "description": "of the test" });
+        let found = self.service.found_colony(&Who::Person, &of(&colony)).unwrap();
+        text(&found, "colony_id")
+    }
+
+    fn crab(&self, colony: &str, role: &str) -> String {
+        let crab = json!({ "colony_id": colony, "name": format!("the {role}"), "role": role });
+        let found = self.service.register_crab(&Who::Person, &of(&crab)).unwrap();
+        assert_eq!(found["state"], "idle");
+        text(&found, "crab_id")
+    }
+
+    fn mission(&self, colony: &str) -> String {
+        let wanted = json!({ "colony_id": colony, "prompt": "Fix issue #6", "workflow": "dev-task" });
+        text(&self.service.create_mission(&Who::Person, &of(&wanted)).unwrap(), "mission_id")
+    }
+
+    /// How many were assigned since it was last asked.
+    fn tick(&self) -> u64 {
+        let ticked = self.service.tick(&Who::Person).unwrap();
+        assert_eq!(ticked["ok"], true);
+        ticked["assigned"].as_u64().unwrap()
+    }
+
+    /// The statuses of all five steps.
+    fn statuses(&self, mission: &str) -> String {
+        let shown = self.service.mission(mission).unwrap();
+        let words = shown["tasks"].as_array().unwrap().iter();
+        words.map(|task| format!("{} {}", text(task, "step_id"), text(task, "status"))).collect::<Vec<_>>().join(", ")
+    }
+
+    fn start(&self, mission: &str, step: &str, crab: &str) -> Result<Value, Problem> {
+        let wanted = json!({ "mission_id": mission, "task_id": format!("{mission}.{step}"), "crab_id": crab });
+        self.service.start_attempt(&Who::Person, &of(&wanted))
+    }
+
+    fn complete(&self, run: &str, result: Option<&str>) -> Result<Value, Problem> {
+        let wanted =
+            json!({ "run_id": run, "status": "completed", "summary": format!("said by {run}"), "result": result });
+        self.service.complete_attempt(&Who::Person, &of(&wanted))
+    }
+
+    /// A crab does a step that was assigned to it.
+    fn does(&self, mission: &str, step: &str, crab: &str, result: Option<&str>) {
+        self.tick();
+        let run = text(&self.start(mission, step, crab).unwrap(), "run_id");
+        self.complete(&run, result).unwrap();
+    }
+
+    fn listen(&self, crab: &str) -> (sluice_home::crabs::Connection, Receiver<Value>) {
+        let (sender, messages) = channel();
+        let post = Box::new(move |message| drop(sender.send(message)));
+        (self.service.connect_crab(&Who::Person, crab, post).unwrap(), messages)
+    }
+
+    fn state_of(&self, crab: &str) -> String {
+        let crabs = self.service.crabs();
+        text(crabs.iter().find(|it| it["crab_id"] == crab).unwrap(), "state")
+    }
+}
+
+fn of<T: serde::de::DeserializeOwned>(value: &Value) -> T {
+    serde_json::from_value(value.clone()).unwrap()
+}
+
+fn text(value: &Value, key: &str) -> String {
+    value[key].as_str().unwrap_or_else(|| panic!("{key} of {value}")).to_owned()
+}
+
+fn code<T: std::fmt::Debug>(refused: Result<T, Problem>) -> String {
+    refused.unwrap_err().code
+}
+
+#[test]
+fn a_mission_from_plan_to_pull_request() {
+    let house = House::new();
+    assert_eq!(house.service.mission_workflows(), ["dev-task"]);
+    let colony = house.colony();
+    let mission = house.mission(&colony);
+    let shown = house.service.mission(&mission).unwrap();
+    assert_eq!(shown["worktree_path"], format!("burrows/mission-{mission}/"));
+    let task = |step: &str| format!("{mission}.{step}");
+    let depends: Vec<Value> = shown["tasks"].as_array().unwrap().iter().map(|it| it["depends_on"].clone()).collect();
+    assert_eq!(
+        depends,
+        [
+            json!([]),
+            json!([task("plan")]),
+            json!([task("implement")]),
+            json!([task("review")]),
+            json!([task("review")])
+        ]
+    );
+    assert_eq!(house.statuses(&mission), "plan queued, implement blocked, review blocked, fix blocked, pr blocked");
+    assert_eq!(house.tick(), 0, "there is no crab");
+
+    let planner = house.crab(&colony, "planner");
+    assert_eq!(house.tick(), 1);
+    assert!(house.statuses(&mission).starts_with("plan assigned, implement blocked"));
+    assert_eq!(house.state_of(&planner), "busy");
+    let run = text(&house.start(&mission, "plan", &planner).unwrap(), "run_id");
+    assert!(house.statuses(&mission).starts_with("plan running, implement blocked"));
+    house.complete(&run, None).unwrap();
+    assert!(house.statuses(&mission).starts_with("plan completed, implement queued, review blocked"));
+
+    let (worker, reviewer) = (house.crab(&colony, "worker"), house.crab(&colony, "reviewer"));
+    house.does(&mission, "implement", &worker, None);
+    assert!(house.statuses(&mission).contains("implement completed"), "{}", house.statuses(&mission));
+    house.does(&mission, "review", &reviewer, Some("FAIL"));
+    house.tick();
+    assert_eq!(
+        house.statuses(&mission),
+        "plan completed, implement completed, review completed, fix assigned, pr blocked"
+    );
+    house.does(&mission, "fix", &worker, None);
+    house.tick();
+    assert!(house.statuses(&mission).contains("review assigned, "), "{}", house.statuses(&mission));
+    house.does(&mission, "review", &reviewer, Some("PASS"));
+    house.tick();
+    assert!(house.statuses(&mission).ends_with("fix skipped, pr assigned"), "{}", house.statuses(&mission));
+    let pr = house.service.mission_tasks(Some(&mission)).unwrap().pop().unwrap();
+    let prompt = text(&pr, "prompt");
+    assert!(prompt.starts_with(&format!("pr: Fix issue #6 in burrows/mission-{mission}/")), "{prompt}");
+    assert!(text(&pr, "context").contains("said by"), "{pr}");
+    house.does(&mission, "pr", &text(&pr, "assigned_crab_id"), None);
+    assert_eq!(house.service.mission(&mission).unwrap()["status"], "completed");
+}
+
+#[test]
+fn one_colony_never_works_for_another_and_one_mission_never_twice_at_once() {
+    let house = House::new();
+    let (reef, lagoon) = (house.colony(), house.colony());
+    let stranger = house.crab(&lagoon, "any");
+    let mission = house.mission(&reef);
+    assert_eq!(house.tick(), 0);
+    assert_eq!(code(house.start(&mission, "plan", &stranger)), "not_ready");
+    let (one, other) = (house.crab(&reef, "any"), house.crab(&reef, "any"));
+    assert_eq!(house.tick(), 1);
+    let states = [house.state_of(&one), house.state_of(&other)];
+    assert!(states.contains(&"busy".into()) && states.contains(&"idle".into()), "{states:?}");
+}
+
+#[test]
+fn what_a_crab_says_twice_counts_once_and_what_it_says_late_is_refused() {
+    let house = House::new();
+    let colony = house.colony();
+    let crab = house.crab(&colony, "any");
+    let mission = house.mission(&colony);
+    house.tick();
+    let run = text(&house.start(&mission, "plan", &crab).unwrap(), "run_id");
+    assert_eq!(text(&house.start(&mission, "plan", &crab).unwrap(), "run_id"), run, "asked again it is the same");
+    house.complete(&run, None).unwrap();
+    house.complete(&run, None).unwrap();
+    assert_eq!(house.service.mission(&mission).unwrap()["tasks"][0]["attempt"], 1);
+
+    house.tick();
+    let run = text(&house.start(&mission, "implement", &crab).unwrap(), "run_id");
+    house.service.unregister_crab(&Who::Person, &crab).unwrap();
+    assert_eq!(house.state_of(&crab), "offline");
+    let other = house.crab(&colony, "any");
+    house.does(&mission, "implement", &other, None);
+    assert_eq!(code(house.complete(&run, None)), "lease_lost");
+    assert_eq!(house.service.mission(&mission).unwrap()["tasks"][1]["attempt"], 2);
+}
+
+#[test]
+fn a_crab_that_listens_is_told_again_after_a_restart_and_goes_on() {
+    let house = House::new();
+    let colony = house.colony();
+    let crab = house.crab(&colony, "any");
+    let (_connection, messages) = house.listen(&crab);
+    let mission = house.mission(&colony);
+    let told = messages.recv().unwrap();
+    assert_eq!((&told["kind"]["type"], &told["mission_id"]), (&json!("task_assigned"), &json!(mission)));
+    let payload = &told["kind"]["payload"];
+    assert_eq!((&payload["step_id"], &payload["role"]), (&json!("plan"), &json!("planner")));
+    assert_eq!(payload["prompt"], format!("plan: Fix issue #6 in burrows/mission-{mission}/\n"));
+    let run = text(&house.start(&mission, "plan", &crab).unwrap(), "run_id");
+
+    let house = house.restart();
+    assert_eq!(house.state_of(&crab), "offline", "it has a moment to come back");
+    let (connection, messages) = house.listen(&crab);
+    let again = messages.recv().unwrap();
+    assert_eq!((&again["kind"]["payload"]["dispatch"], &again["run_id"]), (&payload["dispatch"], &json!(run)));
+    assert_eq!(house.state_of(&crab), "busy");
+    house.complete(&run, None).unwrap();
+    assert_eq!(messages.recv().unwrap()["kind"]["payload"]["step_id"], "implement");
+    house.service.disconnect_crab(&crab, connection);
+    assert_eq!(house.state_of(&crab), "offline");
+}
+
+#[test]
+fn a_crab_is_told_that_its_mission_was_cancelled() {
+    let house = House::new();
+    let colony = house.colony();
+    let crab = house.crab(&colony, "any");
+    let (_connection, messages) = house.listen(&crab);
+    let mission = house.mission(&colony);
+    assert_eq!(messages.recv().unwrap()["kind"]["type"], "task_assigned");
+    house.service.cancel_run(&Who::Person, &mission, "not wanted".into()).unwrap();
+    assert_eq!(messages.recv().unwrap()["kind"]["type"], "task_withdrawn");
+    assert_eq!(house.service.mission(&mission).unwrap()["status"], "failed");
+    assert_eq!(house.state_of(&crab), "idle");
+}
+
+#[test]
+fn what_is_wrong_is_named() {
+    let house = House::new();
+    let colony = house.colony();
+    let person = Who::Person;
+    let mission = |colony: &str, prompt: &str, workflow: Value| {
+        let wanted = json!({ "colony_id": colony, "prompt": prompt, "workflow": workflow });
+        house.service.create_mission(&person, &of(&wanted))
+    };
+    assert_eq!(code(mission("nowhere", "x", json!("dev-task"))), "not_found");
+    assert_eq!(code(mission(&colony, "x", json!("unknown"))), "not_found");
+    assert_eq!(code(mission(&colony, " ", json!(null))), "bad_request");
+    let idea = mission(&colony, "one day", json!(null)).unwrap();
+    assert_eq!((&idea["status"], &idea["workflow_name"]), (&json!("pending"), &json!(null)));
+    let house = House { service: house.service, folder: house.folder }.restart();
+    assert_eq!(house.service.missions().unwrap()[0]["mission_id"], idea["mission_id"]);
+    assert_eq!(house.service.mission_tasks(idea["mission_id"].as_str()).unwrap(), Vec::<Value>::new());
+    let crab = json!({ "colony_id": "nowhere", "name": "x", "role": "any" });
+    assert_eq!(code(house.service.register_crab(&Who::Person, &of(&crab))), "not_found");
+    assert_eq!(code(house.complete("never", None)), "not_found");
+}
