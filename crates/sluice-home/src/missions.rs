@@ -50,7 +50,7 @@ pub(crate) fn create(ground: &Arc<Ground>, by: &str, wanted: &NewMission) -> Res
     let Some(workflow) = &wanted.workflow else { return write_down(ground, by, wanted) };
     let recipe = recipe(ground, workflow)?;
     let here = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
-    let started = Started { id: None, cause: Vec::new(), colony: Some(wanted.colony_id.clone()) };
+    let started = Started { colony: Some(wanted.colony_id.clone()), kind: Some(Kind::Mission), ..Started::default() };
     let wanted = StartRun {
         recipe: recipe.display().to_string(),
         cwd: here.display().to_string(),

@@ -5,6 +5,7 @@ mod change;
 mod control;
 mod create;
 mod file;
+mod grimoires;
 mod look;
 mod merge;
 mod runs;
@@ -13,6 +14,7 @@ mod start;
 mod workspaces;
 
 pub(crate) use create::create_task;
+pub use grimoires::{Intervention, StartGrimoire};
 pub use runs::by_hand;
 pub(crate) use start::{LOCAL, Started, burrow, repeat, start_again, start_as};
 

@@ -110,7 +110,7 @@ impl Waiting {
             harness: Some(source.harness.clone()).filter(|harness| !harness.is_empty()),
             ..StartRun::default()
         };
-        match start_as(ground, &wanted, Started { id: Some(id), cause: source.chain.clone(), colony: None }) {
+        match start_as(ground, &wanted, Started { id: Some(id), cause: source.chain.clone(), ..Started::default() }) {
             Ok(_) => Ok(true),
             Err(problem) if problem.status == Status::Unavailable => Err(problem),
             Err(problem) => {

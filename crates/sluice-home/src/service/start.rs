@@ -38,6 +38,8 @@ pub(crate) struct Started {
     pub(crate) cause: Vec<String>,
     /// The colony whose crabs do it; this machine's own hands unless given.
     pub(crate) colony: Option<String>,
+    /// What it is called; as its file says unless given.
+    pub(crate) kind: Option<Kind>,
 }
 
 /// Starts a recipe.
@@ -52,8 +54,8 @@ pub(crate) fn start_as(ground: &Arc<Ground>, wanted: &StartRun, started: Started
     let recipe = &found.plan.recipe;
     let inputs = inputs(recipe, &wanted.inputs)?;
     let id = started.id.map_or_else(|| new_id().map_err(Problem::fault), Ok)?;
-    let kind = match (&started.colony, wanted.by_hand) {
-        (Some(_), _) => Kind::Mission,
+    let kind = match (started.kind, wanted.by_hand) {
+        (Some(kind), _) => kind,
         // Whoever does the steps by hand follows a process, whatever the file was written as.
         (None, true) => Kind::Process,
         (None, false) => kind(recipe, &found.path),
@@ -265,7 +267,7 @@ pub(crate) fn start_again(ground: &Arc<Ground>, seen: &SeenRun, effect: &str, re
         harness: Some(given.origin.harness.clone()).filter(|name| !name.is_empty()),
         ..StartRun::default()
     };
-    let started = Started { id: Some(id), cause: chain(seen), colony: None };
+    let started = Started { id: Some(id), cause: chain(seen), ..Started::default() };
     start_as(ground, &wanted, started).map(drop).map_err(|problem| problem.message)
 }
 
