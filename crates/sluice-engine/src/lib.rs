@@ -10,6 +10,7 @@ pub mod codec;
 pub mod host;
 pub mod loader;
 pub mod reactor;
+pub mod record;
 pub mod run_actor;
 pub mod scheduler;
 pub mod task_actor;

@@ -7,6 +7,7 @@ pub(crate) mod run;
 mod start;
 
 pub(crate) use git::{create_pr, current_branch};
+pub(crate) use start::is_secret_of;
 
 use std::path::PathBuf;
 use std::sync::Arc;
