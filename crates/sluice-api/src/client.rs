@@ -1,23 +1,25 @@
-//! The client: one question, one answer, over the home's unix socket.
+//! The client: one question, one answer, over the home's unix socket or over the network.
 //!
 //! A connection for each question: whoever asks is a short-lived command, and a socket on the same machine costs
 //! microseconds. Answers that go on (the event log) come as lines.
 
-use std::net::Shutdown;
-use std::path::{Path, PathBuf};
+mod way;
+
+use std::path::Path;
 use std::sync::mpsc::{SyncSender, sync_channel};
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
+use hyper::header::{AUTHORIZATION, HeaderValue};
 use hyper::{Method, Request, Response};
 use hyper_util::rt::TokioIo;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tokio::net::UnixStream;
 
 use crate::problem::{Problem, Status};
+use way::{Connection, Network, Way};
 
 /// Says which version of Sluice answers.
 pub const VERSION_HEADER: &str = "sluice-version";
@@ -29,15 +31,44 @@ const LINES_AHEAD: usize = 64;
 pub const GONE: &str = "engine_gone";
 
 /// A way to an engine.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Client {
-    socket: PathBuf,
+    way: Way,
+    /// What is shown to be let in. It is never printed.
+    token: Option<HeaderValue>,
+}
+
+/// How an engine is, as it says itself.
+#[derive(Clone, Debug, Default)]
+pub struct Health {
+    /// Its version.
+    pub version: String,
+    /// Where it listens over the network, if it does and may say so.
+    pub serves: Option<String>,
 }
 
 impl Client {
     /// The engine behind this socket.
     pub fn new(socket: &Path) -> Self {
-        Client { socket: socket.to_owned() }
+        Client { way: Way::Socket(socket.to_owned()), token: None }
+    }
+
+    /// The engine that `SLUICE_URL` names, with the token in `SLUICE_TOKEN`; `None` when it names none. `SLUICE_CA` is
+    /// a file with the certificates to trust instead of the system's.
+    pub fn of_environment() -> Result<Option<Self>, Problem> {
+        let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+        let Some(url) = set("SLUICE_URL") else { return Ok(None) };
+        let way = Way::Network(Network::new(&url, set("SLUICE_CA").as_deref())?);
+        let none = || {
+            let message = format!("a token is needed for {url}, and SLUICE_TOKEN is not set");
+            Problem::new(Status::Unauthorized, "no_token", message)
+                .hint("whoever runs that engine makes one with `sluice token create`")
+        };
+        let token = set("SLUICE_TOKEN").ok_or_else(none)?;
+        let unfit = |_| Problem::bad_request("SLUICE_TOKEN holds something that is no token");
+        let mut token = HeaderValue::from_str(&format!("Bearer {}", token.trim())).map_err(unfit)?;
+        token.set_sensitive(true);
+        Ok(Some(Client { way, token: Some(token) }))
     }
 
     /// Asks for something.
@@ -65,31 +96,39 @@ impl Client {
         self.ask(Method::DELETE, path, Some(body))
     }
 
-    /// Whether an engine answers, and which version it has.
-    pub fn version(&self) -> Result<String, Problem> {
+    /// Whether an engine answers, and how it is.
+    pub fn health(&self) -> Result<Health, Problem> {
         run(async {
             let answer = self.send(Method::GET, "/healthz", Bytes::new()).await?;
             let version = answer.headers().get(VERSION_HEADER).and_then(|value| value.to_str().ok());
-            Ok(version.unwrap_or_default().to_owned())
+            let version = version.unwrap_or_default().to_owned();
+            let bytes = answer.into_body().collect().await.map_err(broken)?.to_bytes();
+            let said: serde_json::Value = serde_json::from_slice(&bytes).unwrap_or_default();
+            Ok(Health { version, serves: said["serves"].as_str().map(str::to_owned) })
         })
     }
 
     /// Reads lines until there are no more, or until `take` says that it has enough. They are read on a thread of their
-    /// own, so that `take` may ask for other things meanwhile.
+    /// own, so that `take` may ask for other things meanwhile. Lines that are followed end only with the engine.
     pub fn lines(&self, path: &str, mut take: impl FnMut(&str) -> bool) -> Result<(), Problem> {
         let connection = self.connect()?;
-        let handle = connection.try_clone().map_err(|error| self.unreachable(&error))?;
+        let end = connection.handle().map_err(|error| self.unreachable(&error))?;
         std::thread::scope(|scope| {
             let (sender, lines) = sync_channel::<String>(LINES_AHEAD);
-            let reading = scope.spawn(move || run(read_lines(connection, path, &sender)));
+            let reading = scope.spawn(move || run(self.read_lines(connection, path, &sender)));
             for line in lines {
                 if !take(&line) {
                     // Whoever reads there is woken by the end of the connection.
-                    let _ = handle.shutdown(Shutdown::Both);
+                    end();
                     return Ok(());
                 }
             }
-            reading.join().unwrap_or_else(|_| Err(Problem::fault("the answer could not be read")))
+            reading.join().unwrap_or_else(|_| Err(Problem::fault("the answer could not be read")))?;
+            match path.contains("follow=true") {
+                false => Ok(()),
+                true => Err(Problem::new(Status::Unavailable, GONE, "the engine has ended")
+                    .hint("the next command starts another; ask again")),
+            }
         })
     }
 
@@ -113,62 +152,61 @@ impl Client {
     }
 
     async fn send(&self, method: Method, path: &str, body: Bytes) -> Result<Response<Incoming>, Problem> {
-        exchange(self.connect()?, method, path, body).await
+        self.exchange(self.connect()?, method, path, body).await
     }
 
-    fn connect(&self) -> Result<std::os::unix::net::UnixStream, Problem> {
-        std::os::unix::net::UnixStream::connect(&self.socket).map_err(|error| self.unreachable(&error))
+    fn connect(&self) -> Result<Connection, Problem> {
+        self.way.connect().map_err(|error| self.unreachable(&error))
     }
 
     fn unreachable(&self, error: &std::io::Error) -> Problem {
-        Problem::new(Status::Unavailable, GONE, format!("no engine answers at {}: {error}", self.socket.display()))
+        Problem::new(Status::Unavailable, GONE, format!("no engine answers at {}: {error}", self.way.place()))
     }
-}
 
-/// One question and its answer, whose body may still be on its way.
-async fn exchange(
-    connection: std::os::unix::net::UnixStream,
-    method: Method,
-    path: &str,
-    body: Bytes,
-) -> Result<Response<Incoming>, Problem> {
-    let stream = connection.set_nonblocking(true).and_then(|()| UnixStream::from_std(connection));
-    let stream = stream.map_err(|error| Problem::fault(format!("the connection cannot be used: {error}")))?;
-    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
-    tokio::spawn(connection);
-    let request = Request::builder()
-        .method(method)
-        .uri(path)
-        .header("host", "sluice")
-        .header("content-type", "application/json")
-        .body(Full::new(body))
-        .map_err(|error| Problem::bad_request(error.to_string()))?;
-    sender.send_request(request).await.map_err(broken)
-}
-
-/// Hands the lines of an answer on as they come.
-async fn read_lines(
-    connection: std::os::unix::net::UnixStream,
-    path: &str,
-    lines: &SyncSender<String>,
-) -> Result<(), Problem> {
-    let (head, mut body) = exchange(connection, Method::GET, path, Bytes::new()).await?.into_parts();
-    if !head.status.is_success() {
-        let bytes = body.collect().await.map_err(broken)?.to_bytes();
-        return Err(refused(head.status.as_u16(), &bytes));
+    /// One question and its answer, whose body may still be on its way.
+    async fn exchange(
+        &self,
+        connection: Connection,
+        method: Method,
+        path: &str,
+        body: Bytes,
+    ) -> Result<Response<Incoming>, Problem> {
+        let stream = connection.open().await.map_err(|error| self.unreachable(&error))?;
+        let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
+        tokio::spawn(connection);
+        let mut request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header("host", self.way.host())
+            .header("content-type", "application/json")
+            .body(Full::new(body))
+            .map_err(|error| Problem::bad_request(error.to_string()))?;
+        if let Some(token) = &self.token {
+            request.headers_mut().insert(AUTHORIZATION, token.clone());
+        }
+        sender.send_request(request).await.map_err(broken)
     }
-    let mut rest = Vec::new();
-    while let Some(frame) = body.frame().await {
-        let Ok(data) = frame.map_err(broken)?.into_data() else { continue };
-        rest.extend_from_slice(&data);
-        while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
-            let line: Vec<u8> = rest.drain(..=end).collect();
-            if lines.send(String::from_utf8_lossy(&line).trim_end().to_owned()).is_err() {
-                return Ok(());
+
+    /// Hands the lines of an answer on as they come.
+    async fn read_lines(&self, connection: Connection, path: &str, lines: &SyncSender<String>) -> Result<(), Problem> {
+        let (head, mut body) = self.exchange(connection, Method::GET, path, Bytes::new()).await?.into_parts();
+        if !head.status.is_success() {
+            let bytes = body.collect().await.map_err(broken)?.to_bytes();
+            return Err(refused(head.status.as_u16(), &bytes));
+        }
+        let mut rest = Vec::new();
+        while let Some(frame) = body.frame().await {
+            let Ok(data) = frame.map_err(broken)?.into_data() else { continue };
+            rest.extend_from_slice(&data);
+            while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = rest.drain(..=end).collect();
+                if lines.send(String::from_utf8_lossy(&line).trim_end().to_owned()).is_err() {
+                    return Ok(());
+                }
             }
         }
+        Ok(())
     }
-    Ok(())
 }
 
 /// Runs one exchange on this thread.

@@ -8,6 +8,7 @@ pub mod problem;
 pub mod project;
 pub mod run;
 pub mod task;
+pub mod token;
 pub mod workspace;
 
 pub use client::Client;

@@ -34,10 +34,18 @@ pub enum Status {
     Forbidden,
     /// There is no such thing.
     NotFound,
+    /// There is, and it cannot be asked for in this way.
+    WrongMethod,
     /// Somebody else was faster.
     Conflict,
+    /// It is larger than anything that is read.
+    TooLarge,
+    /// It is written in a form that is not read.
+    WrongForm,
     /// A rule says no.
     Refused,
+    /// Too much is asked at once.
+    TooMany,
     /// A fault of ours.
     #[default]
     Fault,
@@ -47,13 +55,17 @@ pub enum Status {
 
 impl Status {
     /// Every kind.
-    pub const ALL: [Status; 8] = [
+    pub const ALL: [Status; 12] = [
         Status::BadRequest,
         Status::Unauthorized,
         Status::Forbidden,
         Status::NotFound,
+        Status::WrongMethod,
         Status::Conflict,
+        Status::TooLarge,
+        Status::WrongForm,
         Status::Refused,
+        Status::TooMany,
         Status::Fault,
         Status::Unavailable,
     ];
@@ -65,8 +77,12 @@ impl Status {
             Status::Unauthorized => 401,
             Status::Forbidden => 403,
             Status::NotFound => 404,
+            Status::WrongMethod => 405,
             Status::Conflict => 409,
+            Status::TooLarge => 413,
+            Status::WrongForm => 415,
             Status::Refused => 422,
+            Status::TooMany => 429,
             Status::Fault => 500,
             Status::Unavailable => 503,
         }

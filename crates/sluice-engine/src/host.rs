@@ -33,8 +33,9 @@ pub trait Executor: Send {
     /// work, by the same id, and must not be done twice at once.
     fn perform(&mut self, assignment: Assignment, report: &Reporter);
 
-    /// A lasting worker was at this when an earlier engine ended, and keeps it for as long as its lease runs.
-    fn held(&mut self, _assignment: Assignment, _report: &Reporter) {}
+    /// A lasting worker was at this when an earlier engine ended, and keeps it for as long as its lease runs. It may
+    /// have given it a name.
+    fn held(&mut self, _assignment: Assignment, _name: Option<String>, _report: &Reporter) {}
 
     /// What a lasting worker was handed is not its any more: it is done or not wanted, or the worker is lost.
     fn withdrawn(&mut self, _worker: &WorkerId, _dispatch: u64, _is_lost: bool) {}
@@ -321,7 +322,7 @@ impl Loop {
                 Action::Commit(batch) => self.commit(batch),
                 Action::Load(stream) => drop(self.loads.send(stream)),
                 Action::Perform(assignment) => self.executor.perform(assignment, &self.reporter),
-                Action::Held(assignment) => self.executor.held(assignment, &self.reporter),
+                Action::Held(assignment, name) => self.executor.held(assignment, name, &self.reporter),
                 Action::Withdrawn { worker, dispatch, is_lost } => {
                     self.executor.withdrawn(&worker, dispatch, is_lost);
                 }

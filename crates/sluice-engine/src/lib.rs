@@ -11,6 +11,7 @@ pub mod host;
 pub mod ledger;
 pub mod loader;
 pub mod reactor;
+pub mod record;
 pub mod run_actor;
 pub mod scheduler;
 pub mod task_actor;

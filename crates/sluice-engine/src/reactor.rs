@@ -128,6 +128,13 @@ impl Reactor {
                     self.out.extend(token.map(|token| Action::Reply(token, Answer::Refused(too_late()))));
                 }
             }
+            Message::Begun { token, stream, effect, dispatch, name } => {
+                if self.is_held(&stream, &effect, dispatch) {
+                    self.begun(token, &stream, effect, name, now);
+                } else {
+                    self.out.extend(token.map(|token| Action::Reply(token, Answer::Refused(too_late()))));
+                }
+            }
             Message::Joined(offer) => self.workers.join(offer, now.0),
             Message::Heard { worker, at } => self.renew(&worker, &at, now),
             Message::Nothing => {}
@@ -147,7 +154,7 @@ impl Reactor {
         }
         // Whoever hears an answer may count on it that what follows has been handed out.
         self.out
-            .sort_by_key(|action| !matches!(action, Action::Perform(_) | Action::Held(_) | Action::Withdrawn { .. }));
+            .sort_by_key(|action| !matches!(action, Action::Perform(_) | Action::Held(..) | Action::Withdrawn { .. }));
         std::mem::take(&mut self.out)
     }
 

@@ -131,7 +131,7 @@ impl World {
                         self.handed.push(it);
                         assert_eq!(self.handed.len(), 1, "two effects of a task are handed out at once");
                     }
-                    Action::Held(_) | Action::Withdrawn { .. } => panic!("a task has no lasting workers"),
+                    Action::Held(..) | Action::Withdrawn { .. } => panic!("a task has no lasting workers"),
                     Action::Reply(_, answer) => {
                         if let Answer::Refused(refusal) = &answer {
                             self.text.push_str(&format!("    refused: {refusal}\n"));

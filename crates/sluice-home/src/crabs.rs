@@ -9,7 +9,7 @@ mod work;
 pub use presence::{Connection, RECONNECT_WITHIN, Register};
 pub use work::{Complete, StartAttempt, UpdateAttempt, Usage};
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -40,8 +40,18 @@ struct Inner {
     crabs: BTreeMap<String, Crab>,
     /// What is handed out, by the number of its handing-out.
     jobs: BTreeMap<u64, Job>,
+    /// Attempts that are over, the latest last.
+    over: VecDeque<Over>,
     /// Handed out since somebody last asked.
     assigned: usize,
+}
+
+/// An attempt that is over.
+struct Over {
+    name: String,
+    crab: String,
+    /// Its report was taken.
+    has_counted: bool,
 }
 
 struct Crab {

@@ -77,8 +77,6 @@ pub struct Ground {
     pub(crate) house: House,
     /// Workers elsewhere.
     pub crabs: Crabs,
-    /// Where the workflows and prompts of missions are, if a person said so.
-    pub prompts: Option<PathBuf>,
 }
 
 /// What runs are at.
@@ -125,7 +123,6 @@ impl Ground {
         program: PathBuf,
         log: Arc<Log>,
         house: House,
-        prompts: Option<PathBuf>,
     ) -> Ground {
         Ground {
             places,
@@ -148,7 +145,6 @@ impl Ground {
             later: Later::default(),
             house,
             crabs: Crabs::default(),
-            prompts,
         }
     }
 

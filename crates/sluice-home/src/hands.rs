@@ -7,6 +7,7 @@ pub(crate) mod run;
 mod start;
 
 pub(crate) use git::{create_pr, current_branch};
+pub(crate) use start::is_secret_of;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -50,7 +51,7 @@ impl Executor for Hands {
         self.ground.reach(report);
         let (ground, report) = (self.ground.clone(), report.clone());
         if assignment.worker.as_ref().is_some_and(|worker| worker.0 != OWN) {
-            if let Some(dispatch) = ground.crabs.assigned(&assignment) {
+            if let Some(dispatch) = ground.crabs.assigned(&assignment, None) {
                 self.threads.run(move || ground.crabs.tell(&ground, dispatch));
             }
             return;
@@ -67,11 +68,9 @@ impl Executor for Hands {
         });
     }
 
-    fn held(&mut self, assignment: Assignment, report: &Reporter) {
+    fn held(&mut self, assignment: Assignment, name: Option<String>, report: &Reporter) {
         self.ground.reach(report);
-        if let Some(dispatch) = self.ground.crabs.assigned(&assignment) {
-            self.ground.crabs.begun_before(&self.ground, dispatch);
-        }
+        self.ground.crabs.assigned(&assignment, name);
     }
 
     fn withdrawn(&mut self, _: &WorkerId, dispatch: u64, is_lost: bool) {

@@ -11,15 +11,21 @@ use sluice_api::Problem;
 use sluice_engine::actor::Said;
 use sluice_engine::host::Clock;
 use sluice_engine::ledger::{Fact, Ledger};
-use sluice_engine::reactor::Message;
-use sluice_store::StreamId;
+use sluice_engine::reactor::{Message, Token};
+use sluice_engine::record::Record;
+use sluice_store::{Event, StreamId};
 
+use crate::clock::new_id;
 use crate::ground::Ground;
 use crate::service::wait;
 use crate::tasks::{Tasks, unread};
 
 /// The name of the ledger, and of its stream.
 const NAME: &str = "house";
+/// The kind of stream that holds one fact.
+const FACT: &str = "fact";
+/// The version of what is stored of that.
+const VERSION: u16 = 1;
 
 /// What stands in force, by key.
 pub(crate) struct House {
@@ -100,5 +106,40 @@ impl House {
             }
         }
         Ok(())
+    }
+}
+
+/// Writes down that something happened, which changes nothing and belongs to nobody. Nobody waits for it, and it is
+/// forgotten like ended work.
+pub(crate) fn note(ground: &Ground, kind: &str, actor: &str, correlation: &str, data: &Value) {
+    if let (Some(reporter), Ok(id)) = (ground.reporter.get(), new_id()) {
+        let said = fact(ground, kind, actor, correlation, data);
+        reporter.send(create(&id, None, said));
+    }
+}
+
+/// Waits until everything that was decided before has been stored and handed out.
+pub(crate) fn settle(ground: &Ground) -> Result<(), Problem> {
+    let Some(reporter) = ground.reporter.get() else { return Err(Problem::unavailable("the engine is starting")) };
+    let id = new_id().map_err(Problem::fault)?;
+    let said = fact(ground, "scheduler.ticked", "person", "", &Value::Object(serde_json::Map::new()));
+    wait(reporter, &reporter.ask(|token| create(&id, Some(token), said)), FACT).map(drop)
+}
+
+fn create(id: &str, token: Option<Token>, event: Event) -> Message {
+    let (actor, change) = Record::create(FACT, event);
+    let stream = StreamId::new(format!("{FACT}/{id}"));
+    Message::Create { token, stream, actor: Box::new(actor), change, blobs: Vec::new() }
+}
+
+fn fact(ground: &Ground, kind: &str, actor: &str, correlation: &str, data: &Value) -> Event {
+    Event {
+        kind: kind.to_owned(),
+        version: VERSION,
+        time: ground.clock.now().0,
+        actor: actor.to_owned(),
+        correlation: correlation.to_owned(),
+        caused_by: None,
+        data: data.to_string().into_bytes(),
     }
 }

@@ -30,6 +30,7 @@ pub mod service;
 pub mod skills;
 pub mod tasks;
 mod threads;
+pub mod tokens;
 mod triggers;
 pub mod view;
 pub mod view_run;

@@ -94,14 +94,14 @@ fn recipe(ground: &Ground, name: &str) -> Result<PathBuf, Problem> {
         })
     };
     match catalogue(ground).find(name) {
-        Some(entry) if ground.prompts.is_some() => Ok(entry.path.clone()),
+        Some(entry) if ground.places.prompts().is_some() => Ok(entry.path.clone()),
         Some(entry) => Ok(PathBuf::from(entry.name())),
         None => Err(none()),
     }
 }
 
 fn catalogue(ground: &Ground) -> Catalogue {
-    match &ground.prompts {
+    match ground.places.prompts() {
         Some(prompts) => Catalogue::of_folder(&prompts.join("workflows")),
         None => Catalogue::gather(&Places { repository: None, home: Some(ground.places.home().to_owned()) }),
     }

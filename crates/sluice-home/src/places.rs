@@ -15,12 +15,23 @@ const SOCKETS: &str = "sockets";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Places {
     home: PathBuf,
+    prompts: Option<PathBuf>,
 }
 
 impl Places {
     /// The home at this path.
     pub fn new(home: impl Into<PathBuf>) -> Self {
-        Places { home: home.into() }
+        Places { home: home.into(), prompts: None }
+    }
+
+    /// The same home, with a folder of workflows and prompt files beside it.
+    pub fn with_prompts(self, folder: Option<PathBuf>) -> Self {
+        Places { prompts: folder, ..self }
+    }
+
+    /// The folder that `sluice serve --prompts` names: `workflows/*.toml`, and the files their prompts are in.
+    pub fn prompts(&self) -> Option<&Path> {
+        self.prompts.as_deref()
     }
 
     /// `$SLUICE_HOME`, else `~/.sluice`.
@@ -74,6 +85,16 @@ impl Places {
     /// The projects.
     pub fn projects(&self) -> PathBuf {
         self.home.join("projects.json")
+    }
+
+    /// The tokens.
+    pub fn tokens(&self) -> PathBuf {
+        self.home.join("tokens.json")
+    }
+
+    /// What is private to a session: the digest of its secret, and what its agent program needs.
+    pub fn attempt(&self, session: &str) -> PathBuf {
+        self.sessions().join("attempts").join(session)
     }
 
     /// The worktrees that are lent to tasks.

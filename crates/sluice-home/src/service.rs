@@ -1,6 +1,7 @@
 //! What can be asked of a home. Each question is answered when its answer is durable; a person's also waits until what
 //! follows from it has settled.
 
+mod access;
 mod change;
 mod control;
 mod create;
@@ -13,6 +14,7 @@ mod settle;
 mod start;
 mod workspaces;
 
+pub use access::{Bearer, Denied, Turned};
 pub(crate) use create::create_task;
 pub use grimoires::{Intervention, StartGrimoire};
 pub use runs::by_hand;
@@ -50,6 +52,7 @@ use crate::places::Places;
 use crate::projects::{Projects, described};
 use crate::tasks::{Seen, Tasks, stream};
 use crate::threads::Threads;
+use crate::tokens::Tokens;
 
 /// How long the engine may take to answer before the asker is told that it does not.
 const ANSWER_WITHIN: Duration = Duration::from_secs(60);
@@ -81,6 +84,16 @@ pub enum Who {
         /// Which attempt, and which part of it.
         speaker: Speaker,
     },
+    /// A worker on another machine.
+    Worker {
+        /// The id of its token.
+        token: String,
+    },
+    /// Somebody who only looks.
+    Reader {
+        /// The id of their token.
+        token: String,
+    },
 }
 
 impl Who {
@@ -89,7 +102,7 @@ impl Who {
         match self {
             Who::Person => Asker::Person,
             Who::Session { task: own, number } if own == task => Asker::Session(*number),
-            Who::Session { .. } | Who::Step { .. } => Asker::Stranger,
+            Who::Session { .. } | Who::Step { .. } | Who::Worker { .. } | Who::Reader { .. } => Asker::Stranger,
         }
     }
 
@@ -98,48 +111,59 @@ impl Who {
         match self {
             Who::Person => RunAsker::Person,
             Who::Step { run: own, speaker } if own == run => RunAsker::Agent(*speaker),
-            Who::Session { .. } | Who::Step { .. } => RunAsker::Stranger,
+            Who::Session { .. } | Who::Step { .. } | Who::Worker { .. } | Who::Reader { .. } => RunAsker::Stranger,
         }
     }
 
     /// Only a person or a worker may do this. The token that a worker has; a person needs none.
     fn keeper(&self, what: &str) -> Result<Option<&str>, Problem> {
-        self.must_be_person(what).map(|()| None)
+        self.must_be_worker(what)?;
+        Ok(if let Who::Worker { token } = self { Some(token) } else { None })
     }
 
     /// Only a person may do this.
-    fn must_be_person(&self, what: &str) -> Result<(), Problem> {
-        match self {
-            Who::Person => Ok(()),
-            Who::Session { .. } | Who::Step { .. } => {
-                let message = format!("Not allowed: {what} is for a person, not for a session");
-                Err(Problem::new(Status::Forbidden, RefusalCode::NotYours.as_str(), message))
-            }
-        }
+    pub fn must_be_person(&self, what: &str) -> Result<(), Problem> {
+        let other = match self {
+            Who::Person => return Ok(()),
+            Who::Session { .. } | Who::Step { .. } => "a session",
+            Who::Worker { .. } => "a worker",
+            Who::Reader { .. } => "somebody who may only read",
+        };
+        Err(not_yours(format!("Not allowed: {what} is for a person, not for {other}")))
     }
+
+    /// Only a worker may do this, or a person, who may do all.
+    pub fn must_be_worker(&self, what: &str) -> Result<(), Problem> {
+        let other = match self {
+            Who::Person | Who::Worker { .. } => return Ok(()),
+            Who::Session { .. } | Who::Step { .. } => "a session",
+            Who::Reader { .. } => "somebody who may only read",
+        };
+        Err(not_yours(format!("Not allowed: {what} is for a worker, not for {other}")))
+    }
+}
+
+fn not_yours(message: String) -> Problem {
+    Problem::new(Status::Forbidden, RefusalCode::NotYours.as_str(), message)
 }
 
 /// A home that is open.
 pub struct Service {
     ground: Arc<Ground>,
+    tokens: Tokens,
     host: Mutex<Option<Host>>,
     store: Store,
 }
 
 impl Service {
     /// Opens a home: takes its store, takes up what was going on, looks after its sessions.
-    pub fn open(
-        places: Places,
-        address: Option<String>,
-        program: PathBuf,
-        log: Arc<Log>,
-        prompts: Option<PathBuf>,
-    ) -> Result<Service, Problem> {
+    pub fn open(places: Places, address: Option<String>, program: PathBuf, log: Arc<Log>) -> Result<Service, Problem> {
         let config = Config::read(&places.config())?;
         let harnesses = config
             .known_harnesses()
             .map_err(|why| Problem::bad_request(format!("{}: {why}", places.config().display())))?;
         let projects = Projects::read(places.projects(), places.home().to_owned())?;
+        let tokens = Tokens::read(places.tokens())?;
         let address = address.unwrap_or_else(|| places.store());
         let store = Store::open(&address).map_err(|error| closed(&error))?;
         let clock = Arc::new(WallClock::default());
@@ -155,20 +179,8 @@ impl Service {
         let owner = owner(&places);
         let keep = config.retention.days.map(|days| Duration::from_secs(u64::from(days) * 86_400));
         let house = House::read(&tasks)?;
-        let prompts = prompts.map(|folder| folder.canonicalize().unwrap_or(folder));
-        let ground = Ground::new(
-            places,
-            config,
-            projects,
-            tasks,
-            sessions,
-            harnesses,
-            clock.clone(),
-            program,
-            log,
-            house,
-            prompts,
-        );
+        let ground =
+            Ground::new(places, config, projects, tasks, sessions, harnesses, clock.clone(), program, log, house);
         let ground = Arc::new(ground);
         let host = Host::start(Parts {
             store: store.clone(),
@@ -193,7 +205,7 @@ impl Service {
         let thread = std::thread::Builder::new().name("exits".into());
         thread.spawn(move || crate::exits::keep_looking(looking)).map_err(|error| Problem::fault(error.to_string()))?;
         crate::follower::start(&ground)?;
-        Ok(Service { ground, host: Mutex::new(Some(host)), store })
+        Ok(Service { ground, tokens, host: Mutex::new(Some(host)), store })
     }
 
     /// What everything here stands on.
@@ -305,6 +317,7 @@ fn answered(answer: Option<Answer>, id: &str) -> Result<Recorded, Problem> {
 pub(crate) fn refused(refusal: &Refusal) -> Problem {
     let status = match refusal.code {
         RefusalCode::NotYours => Status::Forbidden,
+        RefusalCode::LeaseLost => Status::Conflict,
         _ => Status::Refused,
     };
     Problem { hint: refusal.hint.clone(), ..Problem::new(status, refusal.code.as_str(), refusal.message.clone()) }

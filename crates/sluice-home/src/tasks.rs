@@ -216,10 +216,9 @@ impl Tasks {
         locked(&self.loader).reader().blob(digest).map_err(|error| unread(&Trouble::Store(error)))
     }
 
-    /// Waits until something has changed, or the time is up.
-    pub fn wait_for_change(&self, most: Duration) {
-        let before = *locked(&self.generation);
-        self.wait(most, || (*locked(&self.generation) != before).then_some(()));
+    /// Waits until something has changed since this number was given, or the time is up. Gives the next number.
+    pub fn wait_past(&self, before: u64, most: Duration) -> u64 {
+        self.wait(most, || Some(*locked(&self.generation)).filter(|now| *now != before)).unwrap_or(before)
     }
 
     /// Looks again after every change, until `look` finds something or the time is up.

@@ -20,11 +20,11 @@ struct House {
 }
 
 fn open(folder: &std::path::Path) -> Service {
-    let places = Places::new(folder.join("home"));
+    let places = Places::new(folder.join("home")).with_prompts(Some(folder.join("prompts")));
     std::fs::create_dir_all(places.home()).unwrap();
     let log = Arc::new(Log::open(&places.log()));
     let program = std::env::current_exe().unwrap();
-    Service::open(places, None, program, log, Some(folder.join("prompts"))).unwrap()
+    Service::open(places, None, program, log).unwrap()
 }
 
 impl House {

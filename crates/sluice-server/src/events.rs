@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::extract::{Query, State};
@@ -12,14 +11,14 @@ use futures_util::stream;
 use serde_json::Value;
 use sluice_api::Problem;
 use sluice_store::Cursor;
+use tokio::sync::{OwnedSemaphorePermit, watch};
 
 use crate::answer::refuse;
+use crate::caller::Caller;
 use crate::run::App;
 
 /// How many events are read at once.
 const PAGE: usize = 500;
-/// Whoever follows looks by itself after this time, whatever was heard.
-const BACKSTOP: Duration = Duration::from_secs(10);
 
 /// Which events somebody wants.
 #[derive(Debug, Default)]
@@ -30,8 +29,19 @@ struct Wanted {
     follow: bool,
 }
 
+/// Somebody who reads the log, and how far they have come.
+struct Reading {
+    app: Arc<App>,
+    wanted: Wanted,
+    after: Cursor,
+    news: watch::Receiver<u64>,
+    /// Their place among those who follow.
+    _place: Option<OwnedSemaphorePermit>,
+}
+
 pub(crate) async fn events(
     State(app): State<Arc<App>>,
+    caller: Caller,
     Query(mut filters): Query<BTreeMap<String, String>>,
 ) -> Response {
     app.touch();
@@ -45,36 +55,67 @@ pub(crate) async fn events(
         correlation: filters.remove("correlation"),
         follow: filters.get("follow").is_some_and(|word| word == "true"),
     };
-    let lines = stream::unfold((app, wanted, Cursor::default()), |(app, wanted, after)| async move {
-        let (lines, after) = next(&app, &wanted, after).await?;
-        Some((Ok::<Bytes, std::io::Error>(lines.into()), (app, wanted, after)))
+    let place = match wanted.follow.then(|| app.place(&caller)) {
+        None => None,
+        Some(Some(place)) => Some(place),
+        Some(None) => {
+            let problem = Problem::unavailable("too many follow the log already");
+            return refuse(&problem.hint("ask without `follow`, or try again later"));
+        }
+    };
+    let reading = Reading { news: app.news(), app, wanted, after: Cursor::default(), _place: place };
+    let lines = stream::unfold(reading, |mut reading| async move {
+        let lines = reading.next().await?;
+        Some((Ok::<Bytes, std::io::Error>(lines.into()), reading))
     });
     let mut response = Response::new(Body::from_stream(lines));
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/x-ndjson"));
     response
 }
 
-/// The next lines and where they end; `None` when there are no more and nobody waits for more.
-async fn next(app: &Arc<App>, wanted: &Wanted, mut after: Cursor) -> Option<(String, Cursor)> {
-    loop {
-        let asked = app.clone();
-        let page = tokio::task::spawn_blocking(move || asked.service.events(after, PAGE)).await.ok()?.ok()?;
-        let last = page.last().map(|(cursor, _)| *cursor);
-        let lines: String =
-            page.iter().filter(|(_, event)| fits(wanted, event)).map(|(_, event)| format!("{event}\n")).collect();
-        after = last.unwrap_or(after);
-        if !lines.is_empty() {
-            return Some((lines, after));
+impl Reading {
+    /// The next lines; `None` when there are no more and nobody waits for more.
+    async fn next(&mut self) -> Option<String> {
+        loop {
+            // What happens from here on is news.
+            self.news.borrow_and_update();
+            let page = self.page().await?;
+            let last = page.last().map(|(cursor, _)| *cursor);
+            let wanted = page.iter().filter(|(_, event)| fits(&self.wanted, event));
+            let lines: String = wanted.map(|(_, event)| format!("{event}\n")).collect();
+            self.after = last.unwrap_or(self.after);
+            if !lines.is_empty() {
+                return Some(lines);
+            }
+            if last.is_some() {
+                continue;
+            }
+            if !self.wanted.follow || self.app.is_stopping() {
+                return None;
+            }
+            tokio::select! {
+                heard = self.news.changed() => heard.ok()?,
+                () = self.app.ends() => {}
+            }
         }
-        if last.is_some() {
-            continue;
-        }
-        if !wanted.follow || app.is_stopping() {
-            return None;
-        }
-        let waiting = app.clone();
-        let heard = tokio::task::spawn_blocking(move || waiting.service.ground().tasks.wait_for_change(BACKSTOP));
-        drop(heard.await);
+    }
+
+    async fn page(&self) -> Option<Vec<(Cursor, Value)>> {
+        let _turn = self.app.reading.acquire().await.ok()?;
+        let (app, after) = (self.app.clone(), self.after);
+        tokio::task::spawn_blocking(move || app.service.events(after, PAGE)).await.ok()?.ok()
+    }
+}
+
+impl App {
+    /// A place among those who follow the log through the same door.
+    fn place(&self, caller: &Caller) -> Option<OwnedSemaphorePermit> {
+        let [at_socket, over_network] = &self.followers;
+        let places = match caller {
+            Caller::Process(_) => at_socket,
+            Caller::Bearer(_) => over_network,
+        };
+        places.clone().try_acquire_owned().ok()
     }
 }
 

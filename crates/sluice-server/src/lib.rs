@@ -1,12 +1,25 @@
-//! The engine's doors: HTTP with JSON, over the unix socket of its home.
+//! The engine's doors: HTTP with JSON, over the unix socket of its home and, for `sluice serve`, over the network.
 //!
 //! It translates: a request becomes a question to [`sluice_home::service::Service`], its answer a response. Who asks is
-//! known by the process at the other end of the socket. Nothing is decided here.
+//! known by the process at the other end of the socket, or by a token. Nothing is decided here.
 
+mod access;
 mod answer;
+mod caller;
+mod control;
+mod cors;
+mod crab_socket;
+mod door;
 mod events;
+mod grimoires;
+mod limits;
+mod network;
+mod patient;
 mod routes;
 mod run;
 mod runs;
+mod tokens;
+mod whole;
 
-pub use run::run;
+pub use network::{Network, Wanted};
+pub use run::{Engine, run};

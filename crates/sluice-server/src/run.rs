@@ -1,10 +1,13 @@
-//! The life of an engine: it takes its home, listens, and ends when it is told to or has had nothing to do for long.
+//! The life of an engine: it takes its home, listens, and ends when it is told to. One in the background also ends when it
+//! has had nothing to do for long.
 
 use std::os::unix::fs::PermissionsExt;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
+use axum::response::Response;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use sluice_api::Problem;
 use sluice_home::lock::{Lock, NoLock};
 use sluice_home::log::Log;
@@ -12,30 +15,67 @@ use sluice_home::places::Places;
 use sluice_home::service::Service;
 use tokio::net::UnixListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::Notify;
+use tokio::sync::{Semaphore, watch};
 
-use crate::answer::Peer;
-use crate::routes::routes;
+use crate::answer::refuse;
+use crate::door;
+use crate::limits::{MOST_CONNECTIONS, MOST_FOLLOWERS, MOST_READING, Rates, Records};
+use crate::network::Network;
 
 /// An engine that had nothing to do for so long ends; the next command starts another.
 const IDLE: Duration = Duration::from_secs(600);
 /// How often it is looked whether that is so.
 const LOOK: Duration = Duration::from_secs(5);
 /// How long answers that are being written may take when it ends.
-const FAREWELL: Duration = Duration::from_secs(2);
+const FAREWELL: Duration = Duration::from_secs(3);
+/// How long work may take at the end that nobody waits for any more.
+const UNHEARD: Duration = Duration::from_secs(1);
+/// Whoever follows the log looks by itself after this time, whatever was heard.
+const BACKSTOP: Duration = Duration::from_secs(10);
+/// So many threads may wait for answers at once.
+const MOST_WAITING: usize = 2 * MOST_CONNECTIONS;
+/// So many files an engine wants to have open that serves the network.
+const FILES: u64 = 8192;
 
 /// What all requests share.
 pub(crate) struct App {
     pub(crate) service: Service,
+    pub(crate) rates: Rates,
+    pub(crate) records: Records,
+    /// Room for those who follow the log: at the socket, and over the network.
+    pub(crate) followers: [Arc<Semaphore>; 2],
+    /// Room for those of them who read at the moment.
+    pub(crate) reading: Semaphore,
+    log: Arc<Log>,
+    serves: Option<String>,
     began: Instant,
     /// When somebody last asked, in milliseconds since it began.
     asked: AtomicU64,
-    stopping: AtomicBool,
-    stop: Notify,
-    ending: Notify,
+    /// Whether it ends.
+    ending: watch::Sender<bool>,
+    /// Changes with everything that happens.
+    news: watch::Sender<u64>,
 }
 
 impl App {
+    fn new(service: Service, log: Arc<Log>, serves: Option<String>) -> App {
+        let began = Instant::now();
+        let followers = || Arc::new(Semaphore::new(MOST_FOLLOWERS));
+        App {
+            service,
+            rates: Rates::default(),
+            records: Records::new(began),
+            followers: [followers(), followers()],
+            reading: Semaphore::new(MOST_READING),
+            log,
+            serves,
+            began,
+            asked: AtomicU64::new(0),
+            ending: watch::Sender::new(false),
+            news: watch::Sender::new(0),
+        }
+    }
+
     /// Somebody asks.
     pub(crate) fn touch(&self) {
         let now = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -43,34 +83,64 @@ impl App {
     }
 
     pub(crate) fn stop(&self) {
-        self.stopping.store(true, Ordering::Relaxed);
-        self.stop.notify_one();
-        self.ending.notify_one();
+        self.ending.send_replace(true);
     }
 
     pub(crate) fn is_stopping(&self) -> bool {
-        self.stopping.load(Ordering::Relaxed)
+        *self.ending.borrow()
+    }
+
+    /// Waits until it ends.
+    pub(crate) async fn ends(&self) {
+        let _ = self.ending.subscribe().wait_for(|ends| *ends).await;
+    }
+
+    /// Where it listens over the network, if it does.
+    pub(crate) fn serves(&self) -> Option<&str> {
+        self.serves.as_deref()
+    }
+
+    /// Something of ours broke: it is written down, and whoever asked is told.
+    pub(crate) fn broke(&self, why: &str) -> Response {
+        self.log.line(&format!("a request broke: {why}"));
+        refuse(&Problem::fault("something of Sluice's own broke while it answered; see the log"))
+    }
+
+    /// What changes with everything that happens.
+    pub(crate) fn news(&self) -> watch::Receiver<u64> {
+        self.news.subscribe()
     }
 
     fn is_idle(&self) -> bool {
         let since = self.began.elapsed().saturating_sub(Duration::from_millis(self.asked.load(Ordering::Relaxed)));
-        since >= IDLE && self.service.is_idle()
+        self.serves.is_none() && since >= IDLE && self.service.is_idle()
     }
 }
 
+/// Which engine is wanted.
+#[derive(Default)]
+pub struct Engine {
+    /// The address of the store, unless it is the home's own.
+    pub store: Option<String>,
+    /// The network's door. With it the engine stays in the foreground and never ends by being idle.
+    pub network: Option<Network>,
+}
+
 /// Runs the engine of a home until it ends. `ready` is called once it listens.
-pub fn run(places: &Places, ready: impl FnOnce()) -> Result<(), Problem> {
-    // Whoever started it may go away, with the terminal and everything in it.
-    let _ = rustix::process::setsid();
+pub fn run(places: &Places, engine: Engine, ready: impl FnOnce()) -> Result<(), Problem> {
+    if engine.network.is_none() {
+        // Whoever started it may go away, with the terminal and everything in it.
+        let _ = rustix::process::setsid();
+    }
     let log = Arc::new(Log::open(&places.log()));
-    let ended = serve(places, &log, ready);
+    let ended = serve(places, engine, &log, ready);
     if let Err(problem) = &ended {
         log.line(&format!("ended: {}", problem.message));
     }
     ended
 }
 
-fn serve(places: &Places, log: &Arc<Log>, ready: impl FnOnce()) -> Result<(), Problem> {
+fn serve(places: &Places, engine: Engine, log: &Arc<Log>, ready: impl FnOnce()) -> Result<(), Problem> {
     let _lock = Lock::take(&places.lock()).map_err(|no| match no {
         NoLock::Held { pid } => {
             let who = pid.map(|pid| format!(" (process {pid})")).unwrap_or_default();
@@ -82,27 +152,29 @@ fn serve(places: &Places, log: &Arc<Log>, ready: impl FnOnce()) -> Result<(), Pr
         }
     })?;
     let program = std::env::current_exe().map_err(|error| Problem::fault(format!("who am I? {error}")))?;
-    let address = std::env::var("SLUICE_STORE").ok().filter(|address| !address.is_empty());
-    let service = Service::open(places.clone(), address, program, log.clone(), None)?;
-    let app = Arc::new(App {
-        service,
-        began: Instant::now(),
-        asked: AtomicU64::new(0),
-        stopping: AtomicBool::new(false),
-        stop: Notify::new(),
-        ending: Notify::new(),
-    });
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let Engine { store, network } = engine;
+    let serves = network.as_ref().map(Network::url);
+    let service = Service::open(places.clone(), store, program, log.clone())?;
+    let app = Arc::new(App::new(service, log.clone(), serves));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(MOST_WAITING).build();
     let runtime = runtime.map_err(|error| Problem::fault(format!("no room for the engine: {error}")))?;
-    let listened = runtime.block_on(listen(places, &app, log, ready));
-    runtime.shutdown_timeout(FAREWELL);
+    spread_news(&app)?;
+    let listened = runtime.block_on(listen(places, &app, network, log, ready));
+    app.stop();
+    runtime.shutdown_timeout(UNHEARD);
     let closed = app.service.close();
     let _ = std::fs::remove_file(places.socket());
     log.line("ended");
     listened.and(closed)
 }
 
-async fn listen(places: &Places, app: &Arc<App>, log: &Log, ready: impl FnOnce()) -> Result<(), Problem> {
+async fn listen(
+    places: &Places,
+    app: &Arc<App>,
+    network: Option<Network>,
+    log: &Log,
+    ready: impl FnOnce(),
+) -> Result<(), Problem> {
     let socket = places.socket();
     // We hold the lock, so whatever listens there is dead.
     let _ = std::fs::remove_file(&socket);
@@ -113,24 +185,52 @@ async fn listen(places: &Places, app: &Arc<App>, log: &Log, ready: impl FnOnce()
     let listener = UnixListener::bind(&socket).map_err(unusable)?;
     std::fs::set_permissions(&socket, std::fs::Permissions::from_mode(0o600)).map_err(unusable)?;
     log.line(&format!("listens at {}", socket.display()));
+    if let Some(url) = app.serves() {
+        log.line(&format!("listens at {url}"));
+        want_files();
+    }
+    let waiting = tokio::spawn(until_the_end(app.clone()));
     ready();
-    let service = routes(app.clone()).into_make_service_with_connect_info::<Peer>();
-    let served = axum::serve(listener, service).with_graceful_shutdown(until_the_end(app.clone()));
-    tokio::select! {
-        done = served => done.map_err(unusable),
-        () = farewell(app.clone()) => Ok(()),
+    let served = door::serve(app, listener, network, FAREWELL).await;
+    waiting.abort();
+    served
+}
+
+/// Tells those who follow the log that something happened. One thread waits for all of them.
+fn spread_news(app: &Arc<App>) -> Result<(), Problem> {
+    let tasks = app.service.ground().tasks.clone();
+    let app: Weak<App> = Arc::downgrade(app);
+    let spread = move || {
+        let mut seen = 0;
+        while let Some(app) = app.upgrade().filter(|app| !app.is_stopping()) {
+            app.news.send_replace(seen);
+            drop(app);
+            seen = tasks.wait_past(seen, BACKSTOP);
+        }
+    };
+    let thread = std::thread::Builder::new().name("news".into()).spawn(spread);
+    thread.map(drop).map_err(|error| Problem::fault(error.to_string()))
+}
+
+/// A connection is a file to the system, and it often allows fewer than there may be connections.
+fn want_files() {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let wanted = maximum.map_or(FILES, |most| most.min(FILES));
+    if current.is_some_and(|current| current < wanted) {
+        // If it does not work there are fewer connections.
+        let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), maximum });
     }
 }
 
-/// Waits until the engine is to end: it was told to, by a request or a signal, or has nothing to do, or its store is
-/// somebody else's now.
+/// Waits until the engine is to end, by a signal, or because it has nothing to do, or its store is somebody else's now;
+/// and then tells everybody.
 async fn until_the_end(app: Arc<App>) {
     // Without them a signal ends the process, and the next engine takes over all the same.
     let mut terminate = signal(SignalKind::terminate()).ok();
     let mut interrupt = signal(SignalKind::interrupt()).ok();
     loop {
         tokio::select! {
-            () = app.stop.notified() => return app.stop(),
+            () = app.ends() => return,
             () = heard(terminate.as_mut()) => return app.stop(),
             () = heard(interrupt.as_mut()) => return app.stop(),
             () = tokio::time::sleep(LOOK) => {}
@@ -146,10 +246,4 @@ async fn heard(signal: Option<&mut Signal>) {
         Some(signal) => drop(signal.recv().await),
         None => std::future::pending().await,
     }
-}
-
-/// Whoever follows the log must not keep the engine from ending.
-async fn farewell(app: Arc<App>) {
-    app.ending.notified().await;
-    tokio::time::sleep(FAREWELL).await;
 }

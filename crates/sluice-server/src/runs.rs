@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Bytes;
-use axum::extract::{ConnectInfo, Path, Query, State};
+use axum::extract::{Path, Query, State};
 use axum::response::Response;
 use axum::routing::{get, post};
 use serde::Deserialize;
@@ -16,10 +16,11 @@ use sluice_home::runs::SeenRun;
 use sluice_home::service::{Service, Who, by_hand};
 use sluice_home::view_run;
 
-use crate::answer::{Peer, ask, said};
+use crate::answer::{ask, said};
+use crate::caller::Caller;
 use crate::run::App;
 
-type Asked = (State<Arc<App>>, ConnectInfo<Peer>);
+type Asked = (State<Arc<App>>, Caller);
 type Filters = Query<BTreeMap<String, String>>;
 
 pub(crate) fn routes() -> Router<Arc<App>> {
@@ -45,16 +46,16 @@ fn one_process(seen: &SeenRun) -> Value {
     json!({ "process": view_run::process(seen) })
 }
 
-async fn start((State(app), ConnectInfo(peer)): Asked, body: Bytes) -> Response {
-    ask(app, peer, move |service, who| {
+async fn start((State(app), caller): Asked, body: Bytes) -> Response {
+    ask(app, caller, move |service, who| {
         let wanted: StartRun = said(&body)?;
         service.start(who, &wanted).map(|seen| run(&seen))
     })
     .await
 }
 
-async fn list((State(app), ConnectInfo(peer)): Asked, Query(filters): Filters) -> Response {
-    ask(app, peer, move |service, _| {
+async fn list((State(app), caller): Asked, Query(filters): Filters) -> Response {
+    ask(app, caller, move |service, _| {
         let all = filters.get("all").is_some_and(|word| word == "true");
         let runs = service.list_runs(filters.get("status").map(String::as_str), all)?;
         Ok(json!({ "runs": runs.iter().map(view_run::run).collect::<Vec<_>>() }))
@@ -62,8 +63,8 @@ async fn list((State(app), ConnectInfo(peer)): Asked, Query(filters): Filters) -
     .await
 }
 
-async fn show((State(app), ConnectInfo(peer)): Asked, Path(id): Path<String>) -> Response {
-    ask(app, peer, move |service, _| service.run(&id).map(|seen| run(&seen))).await
+async fn show((State(app), caller): Asked, Path(id): Path<String>) -> Response {
+    ask(app, caller, move |service, _| service.run(&id).map(|seen| run(&seen))).await
 }
 
 #[derive(Default, Deserialize)]
@@ -75,43 +76,43 @@ struct Reason {
     message: Option<String>,
 }
 
-async fn cancel((State(app), ConnectInfo(peer)): Asked, Path(id): Path<String>, body: Bytes) -> Response {
-    ask(app, peer, move |service, who| {
+async fn cancel((State(app), caller): Asked, Path(id): Path<String>, body: Bytes) -> Response {
+    ask(app, caller, move |service, who| {
         let Reason { reason, .. } = said(&body)?;
         service.cancel_run(who, &id, reason.unwrap_or_default()).map(|seen| run(&seen))
     })
     .await
 }
 
-async fn retry((State(app), ConnectInfo(peer)): Asked, Path(id): Path<String>, body: Bytes) -> Response {
-    ask(app, peer, move |service, who| {
+async fn retry((State(app), caller): Asked, Path(id): Path<String>, body: Bytes) -> Response {
+    ask(app, caller, move |service, who| {
         let Reason { step, message, .. } = said(&body)?;
         service.retry_run(who, &id, step.as_deref(), message).map(|seen| run(&seen))
     })
     .await
 }
 
-async fn log((State(app), ConnectInfo(peer)): Asked, Path(id): Path<String>, Query(filters): Filters) -> Response {
-    ask(app, peer, move |service, _| {
+async fn log((State(app), caller): Asked, Path(id): Path<String>, Query(filters): Filters) -> Response {
+    ask(app, caller, move |service, _| {
         Ok(json!({ "log": service.run_log(&id, filters.get("step").map(String::as_str))? }))
     })
     .await
 }
 
-async fn context((State(app), ConnectInfo(peer)): Asked, Path((id, step)): Path<(String, String)>) -> Response {
-    ask(app, peer, move |service, _| Ok(json!({ "context": service.run_context(&id, &step)? }))).await
+async fn context((State(app), caller): Asked, Path((id, step)): Path<(String, String)>) -> Response {
+    ask(app, caller, move |service, _| Ok(json!({ "context": service.run_context(&id, &step)? }))).await
 }
 
-async fn step((State(app), ConnectInfo(peer)): Asked, body: Bytes) -> Response {
-    ask(app, peer, move |service, who| {
+async fn step((State(app), caller): Asked, body: Bytes) -> Response {
+    ask(app, caller, move |service, who| {
         let words: StepSays = said(&body)?;
         service.step_says(who, words)
     })
     .await
 }
 
-async fn inbox((State(app), ConnectInfo(peer)): Asked) -> Response {
-    ask(app, peer, |service, _| Ok(json!({ "questions": service.inbox()? }))).await
+async fn inbox((State(app), caller): Asked) -> Response {
+    ask(app, caller, |service, _| Ok(json!({ "questions": service.inbox()? }))).await
 }
 
 #[derive(Deserialize)]
@@ -123,16 +124,16 @@ struct Answered {
     message: Option<String>,
 }
 
-async fn answer((State(app), ConnectInfo(peer)): Asked, body: Bytes) -> Response {
-    ask(app, peer, move |service, who| {
+async fn answer((State(app), caller): Asked, body: Bytes) -> Response {
+    ask(app, caller, move |service, who| {
         let Answered { id, option, message } = said(&body)?;
         service.answer(who, &id, AnswerQuestion { option, message }).map(|seen| run(&seen))
     })
     .await
 }
 
-async fn processes((State(app), ConnectInfo(peer)): Asked, Query(filters): Filters) -> Response {
-    ask(app, peer, move |service, _| {
+async fn processes((State(app), caller): Asked, Query(filters): Filters) -> Response {
+    ask(app, caller, move |service, _| {
         let all = filters.get("all").is_some_and(|word| word == "true");
         let runs = service.list_processes(all)?;
         Ok(json!({ "processes": runs.iter().map(view_run::process).collect::<Vec<_>>() }))
@@ -140,8 +141,8 @@ async fn processes((State(app), ConnectInfo(peer)): Asked, Query(filters): Filte
     .await
 }
 
-async fn start_process((State(app), ConnectInfo(peer)): Asked, body: Bytes) -> Response {
-    ask(app, peer, move |service, who| {
+async fn start_process((State(app), caller): Asked, body: Bytes) -> Response {
+    ask(app, caller, move |service, who| {
         let mut wanted: StartRun = said(&body)?;
         wanted.by_hand = true;
         service.start(who, &wanted).map(|seen| one_process(&seen))
@@ -149,12 +150,12 @@ async fn start_process((State(app), ConnectInfo(peer)): Asked, body: Bytes) -> R
     .await
 }
 
-async fn process((State(app), ConnectInfo(peer)): Asked, Path(id): Path<String>) -> Response {
-    ask(app, peer, move |service, _| service.process(&id).map(|seen| one_process(&seen))).await
+async fn process((State(app), caller): Asked, Path(id): Path<String>) -> Response {
+    ask(app, caller, move |service, _| service.process(&id).map(|seen| one_process(&seen))).await
 }
 
-async fn cancel_process((State(app), ConnectInfo(peer)): Asked, Path(id): Path<String>, body: Bytes) -> Response {
-    ask(app, peer, move |service, who| {
+async fn cancel_process((State(app), caller): Asked, Path(id): Path<String>, body: Bytes) -> Response {
+    ask(app, caller, move |service, who| {
         let Reason { reason, .. } = said(&body)?;
         let seen = service.process(&id)?;
         service.cancel_run(who, &seen.id, reason.unwrap_or_default()).map(|seen| one_process(&seen))
@@ -162,8 +163,8 @@ async fn cancel_process((State(app), ConnectInfo(peer)): Asked, Path(id): Path<S
     .await
 }
 
-async fn complete_process((State(app), ConnectInfo(peer)): Asked, Path(id): Path<String>, body: Bytes) -> Response {
-    ask(app, peer, move |service, who| {
+async fn complete_process((State(app), caller): Asked, Path(id): Path<String>, body: Bytes) -> Response {
+    ask(app, caller, move |service, who| {
         let Reason { summary, .. } = said(&body)?;
         let seen = service.process(&id)?;
         service.close_run(who, &seen.id, summary.unwrap_or_default()).map(|seen| one_process(&seen))
@@ -172,11 +173,11 @@ async fn complete_process((State(app), ConnectInfo(peer)): Asked, Path(id): Path
 }
 
 async fn process_step(
-    (State(app), ConnectInfo(peer)): Asked,
+    (State(app), caller): Asked,
     Path((id, step, verb)): Path<(String, String, String)>,
     body: Bytes,
 ) -> Response {
-    ask(app, peer, move |service, who| report(service, who, &id, &step, &verb, &body)).await
+    ask(app, caller, move |service, who| report(service, who, &id, &step, &verb, &body)).await
 }
 
 fn report(service: &Service, who: &Who, id: &str, step: &str, verb: &str, body: &Bytes) -> Result<Value, Problem> {

@@ -272,7 +272,7 @@ impl Life {
                 }
                 Action::Perform(assignment) => self.perform(assignment)?,
                 // Workers of this world remember by themselves what they are at, and hear of nothing too late.
-                Action::Held(_) | Action::Withdrawn { .. } => {}
+                Action::Held(..) | Action::Withdrawn { .. } => {}
                 Action::Reply(token, answer) => self.replied(token, &answer),
             }
         }

@@ -133,6 +133,11 @@ impl Sessions {
         Ok(found)
     }
 
+    /// Whether a session is alive.
+    pub fn is_living(&self, id: &SessionId) -> bool {
+        self.watcher.known().iter().any(|(known, _)| known == id)
+    }
+
     /// The last bytes of what an agent printed.
     pub fn output_tail(&self, id: &SessionId, stream: Stream, limit: usize) -> Result<Chunk, Failure> {
         output::read_tail(self.known(id)?.path(), stream, limit).map_err(|source| reading(id, source))

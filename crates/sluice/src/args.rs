@@ -12,12 +12,14 @@ use crate::output::{Exit, Failure, Output};
 mod home;
 mod project;
 mod run;
+mod serve;
 mod task;
 mod workspace;
 
 pub(crate) use home::{Backup, Completions, Doctor, Events, Inner, Restore, Skill, Stop};
 pub(crate) use project::{Project, ProjectFlags};
 pub(crate) use run::{Answer, Inbox, Process, Run, Said as StepSaid, Start, Step};
+pub(crate) use serve::{Serve, Token};
 pub(crate) use task::{Create, Merge, Task, Update};
 pub(crate) use workspace::Workspace;
 
@@ -61,6 +63,9 @@ pub(crate) enum Command {
     Doctor(Doctor),
     Backup(Backup),
     Restore(Restore),
+    Serve(Serve),
+    #[command(subcommand)]
+    Token(Token),
     Stop(Stop),
     Completions(Completions),
     #[command(subcommand)]

@@ -8,7 +8,9 @@ mod inner;
 mod process;
 mod project;
 mod run;
+mod serve;
 mod task;
+mod token;
 mod workflow;
 mod workspace;
 
@@ -35,6 +37,8 @@ pub(crate) fn run(command: Command, output: Output) -> Result<ExitCode, Failure>
         Command::Doctor(_) => home::doctor(output),
         Command::Backup(arguments) => home::backup(&arguments, output),
         Command::Restore(arguments) => home::restore(&arguments, output),
+        Command::Serve(arguments) => serve::run(arguments, output),
+        Command::Token(arguments) => token::run(arguments, output),
         Command::Stop(_) => home::stop(output),
         Command::Completions(arguments) => home::completions(&arguments),
         Command::Skill(arguments) => home::skill(&arguments, output),

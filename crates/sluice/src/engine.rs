@@ -17,7 +17,7 @@ use crate::output::{Exit, Failure};
 pub(crate) const READY: &str = "ready";
 
 /// How long an engine may take to end.
-const FAREWELL: Duration = Duration::from_secs(10);
+const FAREWELL: Duration = Duration::from_secs(20);
 
 /// The places of this home.
 pub(crate) fn places() -> Result<Places, Failure> {
@@ -30,15 +30,20 @@ pub(crate) fn places() -> Result<Places, Failure> {
 /// The engine that runs, if one does.
 pub(crate) fn running(places: &Places) -> Option<Client> {
     let client = Client::new(&places.socket());
-    client.version().is_ok().then_some(client)
+    client.health().is_ok().then_some(client)
 }
 
-/// The engine of this home. If none runs one is started; if an older one runs it makes way.
+/// The engine that `SLUICE_URL` names, else that of this home. If none runs here one is started; if an older one runs in
+/// the background it makes way. One that serves the network is not ended by a command that happens to be newer.
 pub(crate) fn connect() -> Result<Client, Failure> {
+    if let Some(client) = Client::of_environment()? {
+        return Ok(client);
+    }
     let places = places()?;
     let client = Client::new(&places.socket());
-    match client.version() {
-        Ok(version) if !is_newer(env!("CARGO_PKG_VERSION"), &version) => return Ok(client),
+    match client.health() {
+        Ok(health) if health.serves.is_some() => return Ok(client),
+        Ok(health) if !is_newer(env!("CARGO_PKG_VERSION"), &health.version) => return Ok(client),
         Ok(_) => drop(client.post::<serde_json::Value>("/v1/stop", &())),
         Err(_) => {}
     }
@@ -83,6 +88,15 @@ pub(crate) fn wait_for_end(places: &Places) {
     Lock::wait_until_free(&places.lock(), FAREWELL);
 }
 
+/// Held while an engine is started, so that nobody else starts one meanwhile.
+pub(crate) fn starting(places: &Places) -> Result<Lock, Failure> {
+    let lock = places.start_lock();
+    Lock::wait(&lock).map_err(|error| {
+        let message = format!("the engine cannot be started: {} cannot be used: {error}", lock.display());
+        Failure::new(Exit::Unavailable, "engine_unavailable", message).hint("make it writable for you, and try again")
+    })
+}
+
 /// Starts an engine in the background and waits until it listens. Whoever comes second waits for the first.
 fn start(places: &Places) -> Result<(), Failure> {
     make_home(places)?;
@@ -90,7 +104,7 @@ fn start(places: &Places) -> Result<(), Failure> {
         Failure::new(Exit::Unavailable, "engine_unavailable", format!("the engine cannot be started: {what}: {error}"))
             .hint(format!("see {}", places.log().display()))
     };
-    let _starting = Lock::wait(&places.start_lock()).map_err(|error| failed("its lock", &error))?;
+    let _starting = starting(places)?;
     if running(places).is_some() {
         return Ok(());
     }

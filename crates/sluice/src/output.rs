@@ -64,12 +64,12 @@ impl Failure {
 impl From<Problem> for Failure {
     fn from(problem: Problem) -> Self {
         let exit = match problem.status {
-            Status::BadRequest => Exit::Usage,
+            Status::BadRequest | Status::WrongMethod | Status::TooLarge | Status::WrongForm => Exit::Usage,
             Status::Unauthorized | Status::Forbidden => Exit::NotPermitted,
             Status::NotFound => Exit::NotFound,
             Status::Conflict => Exit::Conflict,
             Status::Refused | Status::Fault => Exit::Refused,
-            Status::Unavailable => Exit::Unavailable,
+            Status::TooMany | Status::Unavailable => Exit::Unavailable,
         };
         Failure { exit, code: problem.code, message: problem.message, hint: problem.hint }
     }

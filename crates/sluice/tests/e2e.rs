@@ -7,7 +7,9 @@ mod e2e {
     pub(crate) mod home;
     pub(crate) mod process;
     pub(crate) mod recipes;
+    pub(crate) mod served;
 
+    pub(crate) mod access;
     pub(crate) mod agents;
     pub(crate) mod artifact;
     pub(crate) mod contract;
@@ -24,6 +26,7 @@ mod e2e {
     pub(crate) mod processes;
     pub(crate) mod run_kills;
     pub(crate) mod run_words;
+    pub(crate) mod serve;
     pub(crate) mod triggers;
     pub(crate) mod verification;
     pub(crate) mod work_at_risk;

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use sluice_core::machine::Moment;
 use sluice_store::{Append, Effect, Event, Lease, StreamId};
 
-use super::{Action, Assignment, Handed, Reactor, Release};
+use super::{Action, Assignment, Handed, Reactor, Recorded, Release, Token};
 use crate::actor::Said;
 use crate::codec::outbox::{self, Note};
 use crate::workers::{WorkerId, Workers};
@@ -30,15 +30,27 @@ impl Reactor {
                 None => self.out.push(Action::Perform(assignment)),
                 Some(until) => {
                     self.alarms.insert((until, stream.clone(), format!("/{id}")));
-                    let holder = write_holder(&worker, dispatch, until - now.0);
-                    self.store_lease(&stream, id, Lease { holder, until }, assignment, now);
+                    let holder = write_holder(&worker, dispatch, until - now.0, "");
+                    let release = Release::Leased(Box::new(assignment));
+                    self.store_lease(&stream, id, Lease { holder, until }, Some(release), now);
                 }
             }
         }
     }
 
-    /// A lease is stored before the worker hears of it.
-    fn store_lease(&mut self, stream: &StreamId, id: String, lease: Lease, assignment: Assignment, now: Moment) {
+    /// A worker begins with what it holds. The name that it gives it stands in the lease.
+    pub(super) fn begun(&mut self, token: Option<Token>, stream: &StreamId, id: String, name: String, now: Moment) {
+        let Some(handed) = self.slots.get(stream).and_then(|slot| slot.handed.get(&id)) else { return };
+        let (Some(worker), Some(until)) = (handed.lasting(), handed.until) else { return };
+        let lasts = self.workers.lease_of(&worker).unwrap_or(until - now.0);
+        let lease = Lease { holder: write_holder(&worker, handed.dispatch, lasts, &name), until };
+        let version = self.slots.get(stream).map_or(0, |slot| slot.version);
+        let recorded = Recorded { after: version, last: version + 1 };
+        self.store_lease(stream, id, lease, token.map(|token| Release::Reply(token, recorded)), now);
+    }
+
+    /// A lease is stored before anybody hears of it.
+    fn store_lease(&mut self, stream: &StreamId, id: String, lease: Lease, release: Option<Release>, now: Moment) {
         let Some(slot) = self.slots.get_mut(stream) else { return };
         let header = slot.actor.header(now);
         let note = Note::Leased { effect: id.clone(), worker: lease.holder.clone(), until: lease.until };
@@ -55,12 +67,12 @@ impl Reactor {
         append.leases = vec![(id, Some(lease))];
         slot.version += 1;
         slot.actor.noted(1);
-        self.gathered.push((append, vec![Release::Leased(Box::new(assignment))]));
+        self.gathered.push((append, release.into_iter().collect()));
     }
 
     /// A worker may still be at an effect that was found in the store.
     pub(super) fn still_held(&mut self, stream: &StreamId, effect: Effect, lease: Lease, now: Moment) {
-        let (worker, dispatch, lasts) = read_holder(&lease.holder);
+        let (worker, dispatch, lasts, name) = read_holder(&lease.holder);
         // Renewals are not stored, so the worker may have until a whole lease from now.
         let until = lease.until.max(now.0.saturating_add(lasts));
         self.workers.hold(&worker);
@@ -69,7 +81,8 @@ impl Reactor {
             let handed = Handed { dispatch, worker: Some(worker.clone()), until: Some(until), effect: effect.clone() };
             slot.line_up(&effect);
             slot.handed.insert(effect.id.clone(), handed);
-            self.out.push(Action::Held(Assignment { stream: stream.clone(), effect, dispatch, worker: Some(worker) }));
+            let assignment = Assignment { stream: stream.clone(), effect, dispatch, worker: Some(worker) };
+            self.out.push(Action::Held(assignment, name));
         }
     }
 
@@ -114,17 +127,19 @@ impl Reactor {
     }
 }
 
-/// Who holds a lease, which handing-out it is for, and how long it lasts: after a restart the answer to that one must
-/// still be taken, and the worker be given its time.
-fn write_holder(worker: &WorkerId, dispatch: u64, lasts: i64) -> String {
-    format!("{dispatch}#{lasts}#{}", worker.0)
+/// Who holds a lease, which handing-out it is for, how long it lasts, and what the worker calls it once it has begun:
+/// after a restart the answer to that one must still be taken, and the worker be given its time. No worker has a `#` in
+/// its name.
+fn write_holder(worker: &WorkerId, dispatch: u64, lasts: i64, name: &str) -> String {
+    let name = if name.is_empty() { String::new() } else { format!("#{name}") };
+    format!("{dispatch}#{lasts}#{}{name}", worker.0)
 }
 
-fn read_holder(holder: &str) -> (WorkerId, u64, i64) {
-    let mut parts = holder.splitn(3, '#');
+fn read_holder(holder: &str) -> (WorkerId, u64, i64, Option<String>) {
+    let mut parts = holder.splitn(4, '#');
     let (dispatch, lasts) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
     let worker = parts.next().unwrap_or(holder).to_owned();
-    (WorkerId(worker), dispatch.parse().unwrap_or(0), lasts.parse().unwrap_or(0))
+    (WorkerId(worker), dispatch.parse().unwrap_or(0), lasts.parse().unwrap_or(0), parts.next().map(str::to_owned))
 }
 
 pub(super) fn release_hold(

@@ -66,6 +66,19 @@ pub enum Message {
         /// How.
         outcome: Outcome,
     },
+    /// A lasting worker begins with what it was handed, and calls it so: after a restart it is still known by that name.
+    Begun {
+        /// Who waits to hear that it is known.
+        token: Option<Token>,
+        /// Whose.
+        stream: StreamId,
+        /// Which.
+        effect: String,
+        /// Which handing-out of it.
+        dispatch: u64,
+        /// What the worker calls it.
+        name: String,
+    },
     /// A worker offers itself.
     Joined(Offer),
     /// A worker is still there, and is at these handings-out. One that it does not name is not renewed: it may never
@@ -103,8 +116,8 @@ pub enum Action {
     Load(StreamId),
     /// Perform an effect, and answer with [`Message::Ended`].
     Perform(Assignment),
-    /// A worker was at this before the engine began, and may still be: nobody else is asked.
-    Held(Assignment),
+    /// A worker was at this before the engine began, and may still be: nobody else is asked. It may have given it a name.
+    Held(Assignment, Option<String>),
     /// What a lasting worker was handed is not its any more: it is done, lost, or not wanted.
     Withdrawn {
         /// Which worker.

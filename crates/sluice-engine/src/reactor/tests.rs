@@ -111,7 +111,7 @@ fn act(reactor: &mut Reactor) -> (Vec<(String, u64)>, usize) {
         match action {
             Action::Perform(it) => handed.push((it.effect.id, it.dispatch)),
             Action::Commit(batch) => stored += batch.len(),
-            Action::Load(_) | Action::Reply(..) | Action::Held(_) | Action::Withdrawn { .. } => {
+            Action::Load(_) | Action::Reply(..) | Action::Held(..) | Action::Withdrawn { .. } => {
                 panic!("nobody asked")
             }
         }
@@ -207,7 +207,7 @@ fn answers(reactor: &mut Reactor) -> Vec<String> {
         Action::Reply(token, answer) => Some(format!("{} {answer:?}", token.0)),
         Action::Load(stream) => Some(format!("load {stream}")),
         Action::Commit(batch) => Some(format!("commit {}", batch.len())),
-        Action::Perform(_) | Action::Held(_) | Action::Withdrawn { .. } => None,
+        Action::Perform(_) | Action::Held(..) | Action::Withdrawn { .. } => None,
     };
     reactor.act(NOW).into_iter().filter_map(words).collect()
 }

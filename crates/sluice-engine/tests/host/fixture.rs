@@ -55,8 +55,9 @@ impl Executor for Told {
         }
     }
 
-    fn held(&mut self, it: Assignment, _: &Reporter) {
-        let _ = self.told.send(format!("{} {} held as {}", it.stream, it.effect.id, it.dispatch));
+    fn held(&mut self, it: Assignment, name: Option<String>, _: &Reporter) {
+        let name = name.unwrap_or("nothing".into());
+        let _ = self.told.send(format!("{} {}, {name}, held as {}", it.stream, it.effect.id, it.dispatch));
     }
 
     fn withdrawn(&mut self, worker: &WorkerId, dispatch: u64, is_lost: bool) {

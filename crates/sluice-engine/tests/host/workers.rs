@@ -21,6 +21,11 @@ fn join(host: &Host) {
     host.reporter().send(Message::Joined(offer));
 }
 
+fn begin(host: &Host, dispatch: u64) -> Answer {
+    let (stream, effect, name) = (StreamId::new("run-1"), "0.1.whole".to_owned(), "mine".to_owned());
+    host.ask(|token| Message::Begun { token: Some(token), stream, effect, dispatch, name }).recv().unwrap()
+}
+
 fn report(host: &Host, dispatch: u64) -> Answer {
     let outcome = Outcome::Run(Report::Completed(Done::default()));
     let (stream, effect) = (StreamId::new("run-1"), "0.1.whole".to_owned());
@@ -43,7 +48,13 @@ fn what_a_worker_holds_is_its_own_over_a_restart_and_counts_once() {
     host.stop().unwrap();
 
     let (host, handed) = start(&store, false).unwrap();
-    assert_eq!(told(&handed, "run-1 0.1.whole held as "), dispatch);
+    assert_eq!(told(&handed, "run-1 0.1.whole, nothing, held as "), dispatch);
+    assert!(matches!(begin(&host, dispatch + 1), Answer::Refused(_)));
+    assert!(is_done(&begin(&host, dispatch)));
+    host.stop().unwrap();
+
+    let (host, handed) = start(&store, false).unwrap();
+    assert_eq!(told(&handed, "run-1 0.1.whole, mine, held as "), dispatch);
     join(&host);
     // It has its hands full: another run goes to the engine's own worker.
     assert!(is_done(&create_run(&host, "run-2").recv().unwrap()));

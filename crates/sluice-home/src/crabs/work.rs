@@ -7,21 +7,23 @@ use serde_json::{Value, json};
 use sluice_api::problem::{Problem, Status};
 use sluice_core::machine::RefusalCode;
 use sluice_core::recipe::{Data, FailureKind};
-use sluice_core::run::{Effect, Job as Asked, Outcome, Part, Perform, Report, StepStatus};
+use sluice_core::run::{Effect, Job as Asked, Outcome, Perform, Report};
 use sluice_engine::actor::Outcome as Reported;
 use sluice_engine::codec::run_effect;
 use sluice_engine::reactor::{Assignment, Message};
-use sluice_engine::run_actor::performed;
 use sluice_worker::harness::result::result;
 
-use super::{Crabs, Job, task_id};
+use super::{Crabs, Job, Over, task_id};
 use crate::clock::new_id;
 use crate::colonies;
 use crate::ground::Ground;
 use crate::hands::run::data;
-use crate::house::Happened;
+use crate::house::note;
 use crate::runs::{self, SeenRun};
 use crate::service::wait;
+
+/// Attempts that are over and still known by their names, so that what a crab says twice is understood.
+const MOST_OVER: usize = 10_000;
 
 /// A crab begins with a step that was assigned to it.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -96,7 +98,7 @@ pub struct Complete {
 
 impl Crabs {
     /// A step was handed to a crab, by this engine or by an earlier one. Called by the engine's loop: it only notes.
-    pub(crate) fn assigned(&self, assignment: &Assignment) -> Option<u64> {
+    pub(crate) fn assigned(&self, assignment: &Assignment, attempt: Option<String>) -> Option<u64> {
         let Assignment { stream, effect, dispatch, worker } = assignment;
         let (Some(mission), Some(worker)) = (runs::id_of(stream), worker) else { return None };
         let Ok(Effect::Perform(wanted)) = run_effect::read(&effect.data) else { return None };
@@ -108,28 +110,23 @@ impl Crabs {
             stream: stream.clone(),
             effect: effect.id.clone(),
             wanted: *wanted,
-            attempt: None,
+            attempt,
             is_reporting: false,
         };
         inner.jobs.insert(*dispatch, job);
         Some(*dispatch)
     }
 
-    /// What a crab had begun under an earlier engine.
-    pub(crate) fn begun_before(&self, ground: &Ground, dispatch: u64) {
-        for (attempt, entry) in ground.house.of("attempt/") {
-            if entry["dispatch"].as_u64() == Some(dispatch)
-                && let Some(job) = self.inner().jobs.get_mut(&dispatch)
-            {
-                job.attempt = Some(attempt);
-            }
-        }
-    }
-
     /// A step is not a crab's any more. Called by the engine's loop. Whether the crab is lost with it.
     pub(crate) fn withdrawn(&self, ground: &Ground, dispatch: u64) -> Option<String> {
         let mut inner = self.inner();
         let job = inner.jobs.remove(&dispatch)?;
+        if let Some(name) = &job.attempt {
+            let over = Over { name: name.clone(), crab: job.crab.clone(), has_counted: job.is_reporting };
+            inner.over.push_back(over);
+            let excess = inner.over.len().saturating_sub(MOST_OVER);
+            inner.over.drain(..excess);
+        }
         if let (false, Some((_, post))) =
             (job.is_reporting, inner.crabs.get(&job.crab).and_then(|crab| crab.listens.as_ref()))
         {
@@ -177,7 +174,7 @@ impl Crabs {
             return Err(Problem::new(Status::Conflict, RefusalCode::NotReady.as_str(), message)
                 .hint("a crab begins with what it was assigned; GET /v1/tasks says what that is"));
         };
-        let run_id = match (begun, &wanted.run_id) {
+        let run_id = match (begun.clone(), &wanted.run_id) {
             (Some(begun), None) => begun,
             (Some(begun), Some(wanted)) if begun == *wanted => begun,
             (Some(begun), Some(_)) => {
@@ -187,65 +184,67 @@ impl Crabs {
             (None, Some(wanted)) => wanted.clone(),
             (None, None) => new_id().map_err(Problem::fault)?,
         };
-        self.note_start(ground, wanted, &run_id, (dispatch, &effect))?;
+        if begun.as_ref() != Some(&run_id) {
+            self.begin(ground, wanted, &run_id, dispatch, effect)?;
+        }
         Ok(json!({
             "run_id": run_id, "task_id": wanted.task_id, "mission_id": seen.id, "crab_id": wanted.crab_id, "status": "running",
         }))
     }
 
-    fn note_start(
+    /// Notes that a crab has begun, under the name that it gives.
+    fn begin(
         &self,
-        ground: &Arc<Ground>,
+        ground: &Ground,
         wanted: &StartAttempt,
         run_id: &str,
-        (dispatch, effect): (u64, &str),
+        dispatch: u64,
+        effect: String,
     ) -> Result<(), Problem> {
         colonies::must_be_an_id("run_id", run_id)?;
-        let known = ground.house.get(&format!("attempt/{run_id}"));
-        match known.map(|entry| entry["dispatch"].as_u64()) {
-            Some(of) if of != Some(dispatch) => {
-                let message = format!("run_id {run_id} is taken by another attempt");
-                return Err(Problem::new(Status::Conflict, "conflict", message).hint("leave it out, or choose another"));
-            }
-            Some(_) => {}
-            None => {
-                // A crab is at one thing at a time: what it was at before is over.
-                let before = ground.house.of("attempt/").into_iter();
-                let over = before.filter(|(_, entry)| entry["crab_id"] == wanted.crab_id.as_str());
-                let mut entries: Vec<_> = over.map(|(id, _)| (format!("attempt/{id}"), None)).collect();
-                let entry = json!({
-                    "dispatch": dispatch, "crab_id": wanted.crab_id, "mission_id": wanted.mission_id,
-                    "task_id": wanted.task_id, "effect": effect,
-                });
-                let data = json!({
-                    "run_id": run_id, "crab_id": wanted.crab_id, "mission_id": wanted.mission_id,
-                    "task_id": wanted.task_id, "burrow_path": wanted.burrow_path,
-                });
-                entries.push((format!("attempt/{run_id}"), Some(entry)));
-                let actor = &wanted.crab_id;
-                ground.house.record(ground, Happened { kind: "attempt.started", actor, data, entries })?;
-            }
+        let is_taken = {
+            let inner = self.inner();
+            let held = inner.jobs.values().any(|job| job.attempt.as_deref() == Some(run_id));
+            held || inner.over.iter().any(|over| over.name == run_id)
+        };
+        if is_taken {
+            let message = format!("run_id {run_id} is taken by another attempt");
+            return Err(Problem::new(Status::Conflict, "conflict", message).hint("leave it out, or choose another"));
         }
+        let Some(reporter) = ground.reporter.get() else { return Err(Problem::unavailable("the engine is starting")) };
+        let (stream, name) = (runs::stream(&wanted.mission_id), run_id.to_owned());
+        let asked = reporter.ask(|token| Message::Begun { token: Some(token), stream, effect, dispatch, name });
+        wait(reporter, &asked, &wanted.task_id)?;
         if let Some(job) = self.inner().jobs.get_mut(&dispatch) {
             job.attempt = Some(run_id.to_owned());
         }
+        let data = json!({
+            "run_id": run_id, "crab_id": wanted.crab_id, "mission_id": wanted.mission_id, "task_id": wanted.task_id,
+            "burrow_path": wanted.burrow_path,
+        });
+        note(ground, "attempt.started", &wanted.crab_id, &wanted.mission_id, &data);
         Ok(())
     }
 
-    /// The attempt of this name, if it is known: its crab, its handing-out, its mission and task.
+    /// The attempt of this name, and what is known of its end.
     fn attempt(&self, ground: &Ground, keeper: Option<&str>, run_id: &str) -> Result<Attempt, Problem> {
-        let Some(entry) = ground.house.get(&format!("attempt/{run_id}")) else {
-            return Err(Problem::not_found(format!("there is no run `{run_id}` of a crab"))
-                .hint("POST /v1/runs/start begins one"));
+        let found = {
+            let inner = self.inner();
+            let mut held = inner.jobs.iter();
+            let held = held.find(|(_, job)| job.attempt.as_deref() == Some(run_id));
+            let over = || inner.over.iter().rev().find(|over| over.name == run_id);
+            match held {
+                Some((dispatch, job)) => {
+                    Some(Attempt { crab: job.crab.clone(), held: Some(*dispatch), has_counted: false })
+                }
+                None => over().map(|it| Attempt { crab: it.crab.clone(), held: None, has_counted: it.has_counted }),
+            }
         };
-        let text = |key: &str| entry[key].as_str().unwrap_or_default().to_owned();
-        let attempt = Attempt {
-            crab: text("crab_id"),
-            dispatch: entry["dispatch"].as_u64().unwrap_or(0),
-            mission: text("mission_id"),
-            task: text("task_id"),
-            effect: text("effect"),
+        let none = || {
+            Problem::not_found(format!("there is no run `{run_id}` of a crab, or it is long over"))
+                .hint("POST /v1/runs/start begins one")
         };
+        let attempt = found.ok_or_else(none)?;
         self.must_keep(keeper, &attempt.crab)?;
         self.heard(ground, &attempt.crab);
         Ok(attempt)
@@ -254,82 +253,75 @@ impl Crabs {
     /// A crab says how it is going.
     pub fn update(&self, ground: &Arc<Ground>, keeper: Option<&str>, wanted: &UpdateAttempt) -> Result<Value, Problem> {
         let attempt = self.attempt(ground, keeper, &wanted.run_id)?;
-        if !self.inner().jobs.contains_key(&attempt.dispatch) {
-            return Err(late());
-        }
+        let (mission, task) = self.about(ground, attempt.held.ok_or_else(late)?)?;
         if wanted.progress_message.is_some() || wanted.token_usage.is_some() {
             let data = json!({
-                "run_id": wanted.run_id, "mission_id": attempt.mission, "task_id": attempt.task,
+                "run_id": wanted.run_id, "mission_id": mission, "task_id": task,
                 "progress_message": wanted.progress_message, "token_usage": wanted.token_usage,
             });
-            let actor = &attempt.crab;
-            ground.house.record(ground, Happened { kind: "attempt.progress", actor, data, entries: Vec::new() })?;
+            note(ground, "attempt.progress", &attempt.crab, &mission, &data);
         }
-        Ok(json!({ "run_id": wanted.run_id, "task_id": attempt.task, "status": "running" }))
+        Ok(json!({ "run_id": wanted.run_id, "task_id": task, "status": "running" }))
+    }
+
+    /// The mission and the task of what is handed out.
+    fn about(&self, ground: &Ground, dispatch: u64) -> Result<(String, String), Problem> {
+        let found = self.inner().jobs.get(&dispatch).map(|job| (job.mission.clone(), job.wanted.clone()));
+        let (mission, wanted) = found.ok_or_else(late)?;
+        let seen = crate::missions::find(ground, &mission)?;
+        let task = task_id(&mission, seen.plan.recipe.step(wanted.step).name.as_str(), wanted.part);
+        Ok((mission, task))
     }
 
     /// A crab says how it ended. Said twice it is counted once.
     pub fn complete(&self, ground: &Arc<Ground>, keeper: Option<&str>, wanted: &Complete) -> Result<Value, Problem> {
         let report = report(wanted)?;
         let attempt = self.attempt(ground, keeper, &wanted.run_id)?;
-        let answer = json!({ "run_id": wanted.run_id, "task_id": attempt.task, "status": wanted.status, "ok": true });
-        let held = {
-            let mut inner = self.inner();
-            inner.jobs.get_mut(&attempt.dispatch).map(|job| {
-                job.is_reporting = true;
-                (job.stream.clone(), job.effect.clone(), job.wanted.clone())
-            })
+        let Some(dispatch) = attempt.held else {
+            return match attempt.has_counted {
+                true => Ok(json!({ "run_id": wanted.run_id, "status": wanted.status, "ok": true })),
+                false => Err(late()),
+            };
         };
-        let Some((stream, effect, performed)) = held else {
-            return if counted_before(ground, &attempt) { Ok(answer) } else { Err(late()) };
-        };
+        let (mission, task) = self.about(ground, dispatch)?;
+        let held = self.inner().jobs.get_mut(&dispatch).map(|job| {
+            job.is_reporting = true;
+            (job.stream.clone(), job.effect.clone(), job.wanted.clone())
+        });
+        let (stream, effect, performed) = held.ok_or_else(late)?;
         let Some(reporter) = ground.reporter.get() else { return Err(Problem::unavailable("the engine is starting")) };
-        if let Ok(Some(seen)) = ground.tasks.load_run(&attempt.mission) {
+        if let Ok(Some(seen)) = ground.tasks.load_run(&mission) {
             crate::evidence::begin(ground, &seen, &performed).end(ground, &seen, &performed, &report);
         }
-        let (dispatch, outcome) = (attempt.dispatch, Reported::Run(report));
+        let outcome = Reported::Run(report);
         let asked = reporter.ask(|token| Message::Ended { token: Some(token), stream, effect, dispatch, outcome });
-        let counted = wait(reporter, &asked, &attempt.task);
-        if counted.is_err()
-            && let Some(job) = self.inner().jobs.get_mut(&dispatch)
-        {
-            job.is_reporting = false;
+        if let Err(problem) = wait(reporter, &asked, &task) {
+            if let Some(job) = self.inner().jobs.get_mut(&dispatch) {
+                job.is_reporting = false;
+            }
+            return Err(problem);
         }
-        counted?;
         let data = json!({
-            "run_id": wanted.run_id, "mission_id": attempt.mission, "task_id": attempt.task, "status": wanted.status,
+            "run_id": wanted.run_id, "mission_id": mission, "task_id": task, "status": wanted.status,
             "token_usage": wanted.token_usage, "commit": wanted.commit,
         });
-        // That it ended stands in the run's own log. The name stays known until its crab begins with another.
-        let actor = &attempt.crab;
-        let noted = ground.house.record(ground, Happened { kind: "attempt.ended", actor, data, entries: Vec::new() });
-        if let Err(problem) = noted {
-            ground.log.line(&format!("the end of {} is not written down: {}", wanted.run_id, problem.message));
-        }
-        Ok(answer)
+        note(ground, "attempt.ended", &attempt.crab, &mission, &data);
+        Ok(json!({ "run_id": wanted.run_id, "task_id": task, "status": wanted.status, "ok": true }))
     }
 }
 
 struct Attempt {
     crab: String,
-    dispatch: u64,
-    mission: String,
-    task: String,
-    effect: String,
+    /// Its handing-out, while it is under way.
+    held: Option<u64>,
+    /// It is over, and its report was taken.
+    has_counted: bool,
 }
 
 fn late() -> Problem {
     let message = "Too late: this work is no longer yours; your lease ran out, or the work is done or not wanted";
     Problem::new(Status::Conflict, RefusalCode::LeaseLost.as_str(), message)
         .hint("what you did is not counted; wait for new work")
-}
-
-/// Whether what an attempt reported was stored before, though whoever reported it may not have heard so.
-fn counted_before(ground: &Ground, attempt: &Attempt) -> bool {
-    let Ok(Some(seen)) = ground.tasks.load_run(&attempt.mission) else { return false };
-    let Some((step, number, Part::Whole)) = performed(&attempt.effect) else { return false };
-    let state = seen.state.step(step);
-    state.attempts == number && matches!(state.status, StepStatus::Completed)
 }
 
 /// What a crab's words mean to its run.

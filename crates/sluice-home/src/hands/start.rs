@@ -2,6 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -11,18 +14,20 @@ use sluice_core::task::effect::StartSession;
 use sluice_core::task::input::Found;
 use sluice_engine::loader::pin;
 use sluice_worker::harness::{Mode, Permissions, Request};
-use sluice_worker::session::{Limits, Place, Say, Spec, Standing, Window};
+use sluice_worker::session::{Limits, Place, Say, SessionId, Spec, Standing, Window};
 
 use super::Done;
-use crate::clock::new_id;
 use crate::ground::{Ground, session_id, tmux_name};
 use crate::projects::described;
 use crate::runs::SeenRun;
 use crate::tasks::Seen;
+use crate::tokens;
 
 /// The size of a terminal that nobody looks at.
 const ROWS: u16 = 50;
 const COLUMNS: u16 = 200;
+/// The file with the digests of what a session was given as its secret.
+const DIGESTS: &str = "token.sha256";
 
 pub(super) fn session(ground: &Arc<Ground>, seen: &Seen, wanted: &StartSession) -> Done {
     let id = session_id(&seen.id, wanted.session)?;
@@ -32,12 +37,12 @@ pub(super) fn session(ground: &Arc<Ground>, seen: &Seen, wanted: &StartSession) 
     };
     let harness = ground.harnesses.get(name).map_err(|error| error.to_string())?;
     let workspace = PathBuf::from(&wanted.workspace.0);
-    let private = ground.places.sessions().join("attempts").join(id.as_str());
+    let private = ground.places.attempt(id.as_str());
     let mut environment = inherited(ground);
     environment.extend(about(ground, seen));
     environment.insert("SLUICE_ROLE".into(), wanted.role.word().into());
     environment.insert("SLUICE_ATTEMPT".into(), wanted.session.0.to_string());
-    environment.insert("SLUICE_TOKEN".into(), token(&private)?);
+    environment.insert("SLUICE_TOKEN".into(), token(&id, &private)?);
     let lookup = |name: &str| environment.get(name).map(OsString::from);
     let invocation = harness
         .invocation(&Request {
@@ -120,11 +125,23 @@ pub(super) fn about_run(ground: &Ground, seen: &SeenRun, wanted: &Perform) -> BT
 }
 
 /// A secret that is this session's alone; only its digest stays here. On this machine a session is known by its processes
-/// and needs none; over the network the secret says who asks.
-pub(super) fn token(private: &Path) -> Result<String, String> {
-    let secret = format!("{}{}{}", new_id()?, new_id()?, new_id()?);
-    let written = std::fs::create_dir_all(private)
-        .and_then(|()| std::fs::write(private.join("token.sha256"), pin(secret.as_bytes()).to_string()));
+/// and needs none; over the network the secret says who asks. It names its session, so that nobody has to search.
+///
+/// A session that is adopted has the secret it was started with: digests are added, never replaced.
+pub(super) fn token(session: &SessionId, private: &Path) -> Result<String, String> {
+    let secret = tokens::secret(&format!("{session}~"))?;
+    let digest = format!("{}\n", pin(secret.as_bytes()));
+    let written = std::fs::create_dir_all(private).and_then(|()| {
+        let file = OpenOptions::new().create(true).append(true).mode(0o600).open(private.join(DIGESTS));
+        file?.write_all(digest.as_bytes())
+    });
     written.map_err(|error| format!("cannot prepare {}: {error}", private.display()))?;
     Ok(secret)
+}
+
+/// Whether this secret was given to a session, by what is kept of it.
+pub(crate) fn is_secret_of(private: &Path, secret: &str) -> bool {
+    let digest = pin(secret.as_bytes()).to_string();
+    let kept = std::fs::read_to_string(private.join(DIGESTS)).unwrap_or_default();
+    kept.lines().any(|line| tokens::is_same(line, &digest))
 }

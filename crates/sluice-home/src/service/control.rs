@@ -10,7 +10,6 @@ use sluice_engine::host::Clock;
 use super::{Service, Who};
 use crate::colonies::{self, NewColony};
 use crate::crabs::{Complete, Connection, Post, Register, StartAttempt, UpdateAttempt};
-use crate::house::Happened;
 use crate::missions::{self, NewMission};
 use crate::runs::SeenRun;
 
@@ -117,8 +116,7 @@ impl Service {
     /// round by itself whenever something changes.
     pub fn tick(&self, who: &Who) -> Result<Value, Problem> {
         who.keeper("the scheduler")?;
-        let happened = Happened { kind: "scheduler.ticked", actor: "person", data: json!({}), entries: Vec::new() };
-        self.ground.house.record(&self.ground, happened)?;
+        crate::house::settle(&self.ground)?;
         Ok(json!({ "ok": true, "assigned": self.ground.crabs.take_assigned() }))
     }
 

@@ -2,6 +2,7 @@
 
 use rustix::event::{PollFd, PollFlags, poll};
 use serde_json::{Value, json};
+use sluice_api::Client;
 use sluice_api::client::escape;
 
 use crate::args::{Backup, Completions, Events, Restore, Skill};
@@ -66,6 +67,11 @@ pub(crate) fn stop(output: Output) -> Result<Exit, Failure> {
         Output::Json => print_json(&json!({ "stopped": stopped })),
         Output::People => say(message),
     };
+    if let Some(client) = Client::of_environment()? {
+        client.post::<Value>("/v1/stop", &json!({}))?;
+        told("the engine has been told to end; sessions go on", true);
+        return Ok(Exit::Done);
+    }
     let places = places()?;
     match running(&places) {
         None => told("no engine runs here", false),

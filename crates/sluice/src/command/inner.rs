@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use sluice_server::Engine;
+
 use crate::args::Inner;
 use crate::engine::{READY, make_home, places};
 use crate::output::{Exit, Failure, print};
@@ -19,10 +21,13 @@ pub(crate) fn run(arguments: Inner) -> Result<ExitCode, Failure> {
 fn engine() -> Result<Exit, Failure> {
     let places = places()?;
     make_home(&places)?;
-    sluice_server::run(&places, || print(&format!("{READY}\n"))).map_err(|problem| {
-        let lines = std::iter::once(&problem.message).chain(&problem.hint);
-        lines.for_each(|line| print(&format!("{}\n", line.replace('\n', " "))));
-        Failure::from(problem)
-    })?;
+    let store = std::env::var("SLUICE_STORE").ok().filter(|address| !address.is_empty());
+    sluice_server::run(&places, Engine { store, network: None }, || print(&format!("{READY}\n"))).map_err(
+        |problem| {
+            let lines = std::iter::once(&problem.message).chain(&problem.hint);
+            lines.for_each(|line| print(&format!("{}\n", line.replace('\n', " "))));
+            Failure::from(problem)
+        },
+    )?;
     Ok(Exit::Done)
 }

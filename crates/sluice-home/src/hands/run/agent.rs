@@ -90,10 +90,10 @@ fn agent(
 ) -> Performed {
     let harness = harness(ground, seen, wanted)?;
     let id = SessionId::new(name)?;
-    let private = ground.places.sessions().join("attempts").join(name);
+    let private = ground.places.attempt(name);
     let mut environment = start::inherited(ground);
     environment.extend(start::about_run(ground, seen, wanted));
-    environment.insert("SLUICE_TOKEN".into(), start::token(&private)?);
+    environment.insert("SLUICE_TOKEN".into(), start::token(&id, &private)?);
     let lookup = |name: &str| environment.get(name).map(OsString::from);
     let permissions = match allowed {
         Allowed::Full => Permissions::Full,

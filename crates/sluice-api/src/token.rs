@@ -1,0 +1,77 @@
+//! Tokens, by which those are known who ask over the network.
+
+use serde::{Deserialize, Serialize};
+
+/// What a token allows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Scope {
+    /// Everything, as the owner of the home.
+    Person,
+    /// What a worker needs, and reading.
+    Worker,
+    /// What a session of one task may do.
+    Agent,
+    /// Reading.
+    Read,
+}
+
+impl Scope {
+    /// Its word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Scope::Person => "person",
+            Scope::Worker => "worker",
+            Scope::Agent => "agent",
+            Scope::Read => "read",
+        }
+    }
+}
+
+/// A token that is wanted.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CreateToken {
+    /// What it is to allow.
+    pub scope: Scope,
+    /// What people call it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The task that an agent's token speaks for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<String>,
+}
+
+/// A token as it is shown. Its secret is not.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Token {
+    /// By which it is revoked, and known in the log.
+    pub id: String,
+    /// The secret: only in the answer that tells of its making.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secret: Option<String>,
+    /// What it allows.
+    pub scope: Scope,
+    /// What people call it.
+    pub name: Option<String>,
+    /// The task that an agent's token speaks for.
+    pub task: Option<String>,
+    /// When it was made.
+    pub created_at: String,
+    /// When it was revoked.
+    pub revoked_at: Option<String>,
+}
+
+/// One token.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct TokenAnswer {
+    /// It.
+    pub token: Token,
+}
+
+/// All tokens.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct TokenList {
+    /// Oldest first.
+    pub tokens: Vec<Token>,
+}

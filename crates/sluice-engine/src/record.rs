@@ -1,0 +1,66 @@
+//! A fact that belongs to no task and no run, such as a request that was turned away: a stream of one event, which is
+//! over as soon as it is stored. It goes through the same loop and the same commit as everything else, shows up in the
+//! same log, and is forgotten like ended work. It decides nothing.
+
+use sluice_core::machine::{Moment, Refusal};
+use sluice_store::{Card, Effect, Event, Header};
+
+use crate::actor::{Actor, Change, Said, Wanted, misdirected};
+
+/// A fact that stands alone.
+pub struct Record {
+    header: Header,
+}
+
+impl Record {
+    /// A fact of this kind, and what is to be stored of it.
+    pub fn create(kind: &str, event: Event) -> (Self, Change) {
+        let card = Card {
+            kind: kind.to_owned(),
+            status: "recorded".into(),
+            group: String::new(),
+            title: event.kind.clone(),
+            open: false,
+            created: event.time,
+            updated: event.time,
+        };
+        let header = Header { card, data: Vec::new() };
+        let change = Change {
+            events: vec![event],
+            header: header.clone(),
+            rows: Vec::new(),
+            effects: Vec::new(),
+            settled: Vec::new(),
+            timers: Vec::new(),
+        };
+        (Record { header }, change)
+    }
+}
+
+impl Actor for Record {
+    fn take(&mut self, _: Said, _: Moment) -> Result<Option<Change>, Refusal> {
+        Err(misdirected("record", "task or run"))
+    }
+
+    fn header(&self, _: Moment) -> Header {
+        self.header.clone()
+    }
+
+    fn noted(&mut self, _: u64) {}
+
+    fn is_over(&self) -> bool {
+        true
+    }
+
+    fn is_open(&self, _: &str) -> bool {
+        false
+    }
+
+    fn wants(&self, _: &Effect) -> Option<Wanted> {
+        None
+    }
+
+    fn in_order(&self) -> Option<&[String]> {
+        None
+    }
+}

@@ -1,0 +1,143 @@
+//! Who asks over the network: the tokens, what each allows, and the record of those who were turned away.
+
+use serde_json::json;
+use sluice_api::problem::{Problem, Status};
+use sluice_api::token::{CreateToken, Scope, TokenAnswer, TokenList};
+use sluice_worker::session::SessionId;
+
+use super::{Service, Who, whose};
+use crate::hands::is_secret_of;
+use crate::tokens::PREFIX;
+
+/// Somebody who showed a token.
+#[derive(Clone, Debug)]
+pub struct Bearer {
+    /// Who that is.
+    pub who: Who,
+    /// By what the token is known: its id, or the name of the session. Never its secret.
+    pub token: String,
+}
+
+/// Somebody who is not let in.
+#[derive(Clone, Debug)]
+pub struct Denied {
+    /// What they are told.
+    pub problem: Problem,
+    /// By what the token is known, if it is.
+    pub token: Option<String>,
+}
+
+/// A request that was turned away, as it is written down.
+#[derive(Clone, Debug)]
+pub struct Turned<'a> {
+    /// Why, as a code.
+    pub reason: &'a str,
+    /// By what the token is known, if it is.
+    pub token: Option<&'a str>,
+    /// What was asked.
+    pub method: &'a str,
+    /// Where, without what follows the question mark.
+    pub path: &'a str,
+    /// From where.
+    pub peer: &'a str,
+    /// How many before it were not written down, because there were too many.
+    pub unrecorded: u64,
+}
+
+impl Service {
+    /// Who shows this secret.
+    pub fn bearer(&self, secret: &str) -> Result<Bearer, Denied> {
+        if let Some((session, _)) = secret.strip_prefix(PREFIX).and_then(|rest| rest.split_once('~')) {
+            return self.session_bearer(session, secret);
+        }
+        let Some(token) = self.tokens.find(secret) else { return Err(unknown()) };
+        let denied = |problem| Denied { problem, token: Some(token.id.clone()) };
+        if token.revoked_at.is_some() {
+            let problem = Problem::new(Status::Unauthorized, "token_revoked", "this token has been revoked");
+            return Err(denied(problem.hint("`sluice token create` makes another")));
+        }
+        let who = match token.scope {
+            Scope::Person => Who::Person,
+            Scope::Worker => Who::Worker { token: token.id.clone() },
+            Scope::Read => Who::Reader { token: token.id.clone() },
+            Scope::Agent => self.agent_of(token.task.as_deref().unwrap_or_default()).map_err(denied)?,
+        };
+        Ok(Bearer { who, token: token.id })
+    }
+
+    /// A session shows the secret that it was started with. With the session the secret ends.
+    fn session_bearer(&self, session: &str, secret: &str) -> Result<Bearer, Denied> {
+        let id = SessionId::new(session).map_err(|_| unknown())?;
+        if !is_secret_of(&self.ground.places.attempt(id.as_str()), secret) {
+            return Err(unknown());
+        }
+        let denied = |problem| Denied { problem, token: Some(id.to_string()) };
+        if !self.ground.sessions.is_living(&id) {
+            return Err(denied(Problem::new(
+                Status::Unauthorized,
+                "session_over",
+                "the session of this token is over",
+            )));
+        }
+        let who = whose(&id).ok_or_else(|| denied(Problem::fault(format!("a session called {id}"))))?;
+        Ok(Bearer { who, token: id.to_string() })
+    }
+
+    /// Whoever speaks for a task speaks as its living session: the one that works on it.
+    fn agent_of(&self, task: &str) -> Result<Who, Problem> {
+        let no = |why: &str| {
+            Problem::new(Status::Forbidden, "no_session", format!("task {task} {why}, so nobody can speak for it"))
+                .hint("`sluice task respawn` starts its agent again")
+        };
+        let seen = self.ground.tasks.load(task)?.ok_or_else(|| no("is gone"))?;
+        let agent = Some(&seen.state.main).filter(|main| main.is_living()).and_then(|main| main.agent());
+        let number = agent.map(|agent| agent.id).ok_or_else(|| no("has no living session"))?;
+        Ok(Who::Session { task: seen.id, number })
+    }
+
+    /// Makes a token; its secret is told this once.
+    pub fn create_token(&self, who: &Who, wanted: CreateToken) -> Result<TokenAnswer, Problem> {
+        who.must_be_person("making a token")?;
+        let task = match (wanted.scope, wanted.task) {
+            (Scope::Agent, Some(task)) => Some(self.ground.tasks.find(&task)?.id),
+            (Scope::Agent, None) => {
+                let message = "an agent's token speaks for one task";
+                return Err(Problem::bad_request(message).hint("say which: --task ID"));
+            }
+            (Scope::Person | Scope::Worker | Scope::Read, None) => None,
+            (Scope::Person | Scope::Worker | Scope::Read, Some(_)) => {
+                let message = "only an agent's token belongs to a task";
+                return Err(Problem::bad_request(message).hint("--scope agent, or no task"));
+            }
+        };
+        Ok(TokenAnswer { token: self.tokens.create(wanted.scope, wanted.name, task)? })
+    }
+
+    /// All tokens, without their secrets.
+    pub fn tokens(&self, who: &Who) -> Result<TokenList, Problem> {
+        who.must_be_person("looking at the tokens")?;
+        Ok(TokenList { tokens: self.tokens.list() })
+    }
+
+    /// Ends a token.
+    pub fn revoke_token(&self, who: &Who, id: &str) -> Result<TokenAnswer, Problem> {
+        who.must_be_person("revoking a token")?;
+        Ok(TokenAnswer { token: self.tokens.revoke(id)? })
+    }
+
+    /// Writes down that somebody was turned away. Nobody waits for it.
+    pub fn turned_away(&self, turned: &Turned<'_>) {
+        let Turned { reason, token, method, path, peer, unrecorded } = turned;
+        let mut data = json!({ "reason": reason, "token": token, "method": method, "path": path, "peer": peer });
+        if *unrecorded > 0 {
+            data["unrecorded"] = json!(unrecorded);
+        }
+        crate::house::note(&self.ground, "access.denied", "engine", token.unwrap_or_default(), &data);
+    }
+}
+
+fn unknown() -> Denied {
+    let problem = Problem::new(Status::Unauthorized, "unknown_token", "nobody knows this token")
+        .hint("`sluice token list` shows the tokens of a home, `sluice token create` makes one");
+    Denied { problem, token: None }
+}

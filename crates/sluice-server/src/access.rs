@@ -1,0 +1,112 @@
+//! The guard at the network's door: who shows which token, whether that is enough for what they ask, and the record of
+//! those who were turned away. The secret itself is never written anywhere.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::Response;
+use sluice_api::Problem;
+use sluice_api::problem::Status;
+use sluice_home::service::{Bearer, Denied, Turned, Who};
+
+use crate::answer::{Refused, refuse};
+use crate::caller::Caller;
+use crate::door::Peer;
+use crate::run::App;
+use crate::whole::only_looks;
+
+/// What is there for everybody.
+const OPEN: [&str; 1] = ["/healthz"];
+/// Under these paths workers say something; elsewhere they look.
+const FOR_WORKERS: [&str; 4] = ["/v1/crabs/", "/v1/runs/", "/v1/ws/crab/", "/v1/scheduler/"];
+/// The longest path that is written down.
+const LONGEST_PATH: usize = 200;
+
+/// Lets somebody in, or turns them away.
+pub(crate) async fn guard(State(app): State<Arc<App>>, mut request: Request, next: Next) -> Response {
+    if is_open(request.method(), request.uri().path()) {
+        return next.run(request).await;
+    }
+    let method = request.method().clone();
+    let path: String = request.uri().path().chars().take(LONGEST_PATH).collect();
+    let peer = request.extensions().get::<Peer>().map(ToString::to_string).unwrap_or_default();
+    let (response, token) = match identify(&app, request.headers()).await {
+        Err(Denied { problem, token }) => (turn_away(&problem), token),
+        Ok(Bearer { who, token }) => {
+            let response = match hindrance(&app, &who, &token, &method, &path) {
+                Some(response) => response,
+                None => {
+                    request.extensions_mut().insert(Caller::Bearer(who));
+                    next.run(request).await
+                }
+            };
+            (response, Some(token))
+        }
+    };
+    if matches!(response.status(), StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
+        record(&app, &response, token.as_deref(), &method, &path, &peer);
+    }
+    response
+}
+
+/// Whether this is there for everybody. The page's assets will be too.
+fn is_open(method: &Method, path: &str) -> bool {
+    only_looks(method) && OPEN.contains(&path)
+}
+
+async fn identify(app: &Arc<App>, headers: &HeaderMap) -> Result<Bearer, Denied> {
+    let none = || {
+        let problem = Problem::new(Status::Unauthorized, "no_token", "a token is needed here")
+            .hint("send `Authorization: Bearer …`; `sluice token create` makes a token");
+        Denied { problem, token: None }
+    };
+    let shown = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok()).ok_or_else(none)?;
+    let (scheme, secret) = shown.split_once(' ').ok_or_else(none)?;
+    if !scheme.eq_ignore_ascii_case("bearer") {
+        return Err(none());
+    }
+    let (asked, secret) = (app.clone(), secret.trim().to_owned());
+    let found = tokio::task::spawn_blocking(move || asked.service.bearer(&secret)).await;
+    found.unwrap_or_else(|_| Err(Denied { problem: Problem::fault("the token could not be looked at"), token: None }))
+}
+
+/// The answer to a token that is not enough for this, or used too often.
+fn hindrance(app: &App, who: &Who, token: &str, method: &Method, path: &str) -> Option<Response> {
+    if let Err(wait) = app.rates.take(token, Instant::now()) {
+        let problem = Problem::new(Status::TooMany, "too_many_requests", "this token is used too often");
+        let mut response = refuse(&problem.hint("wait as long as `retry-after` says"));
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(wait.as_secs() + 1));
+        return Some(response);
+    }
+    let may = match who {
+        // What a session may do is decided by the task or run that it asks.
+        Who::Person | Who::Session { .. } | Who::Step { .. } => true,
+        Who::Worker { .. } => only_looks(method) || FOR_WORKERS.iter().any(|begins| path.starts_with(begins)),
+        Who::Reader { .. } => only_looks(method),
+    };
+    match may {
+        true => None,
+        false => {
+            let problem = Problem::new(Status::Forbidden, "not_enough", "this token does not allow that");
+            Some(refuse(&problem.hint("`sluice token create --scope person` makes one that does")))
+        }
+    }
+}
+
+fn turn_away(problem: &Problem) -> Response {
+    let mut response = refuse(problem);
+    if response.status() == StatusCode::UNAUTHORIZED {
+        response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
+    response
+}
+
+/// Writes down who was turned away, unless there are too many of them.
+fn record(app: &App, response: &Response, token: Option<&str>, method: &Method, path: &str, peer: &str) {
+    let Some(unrecorded) = app.records.take(Instant::now()) else { return };
+    let reason = response.extensions().get::<Refused>().map_or("refused", |refused| refused.0.as_str());
+    app.service.turned_away(&Turned { reason, token, method: method.as_str(), path, peer, unrecorded });
+}

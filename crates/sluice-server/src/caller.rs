@@ -1,0 +1,49 @@
+//! Who asks, as the door that they came through knows it: a process at the socket, a token over the network.
+
+use std::convert::Infallible;
+
+use axum::extract::{FromRequestParts, OptionalFromRequestParts};
+use axum::http::request::Parts;
+use axum::response::Response;
+use sluice_api::Problem;
+use sluice_api::problem::Status;
+use sluice_home::service::{Service, Who};
+
+use crate::answer::refuse;
+
+/// Who asks. The door puts it into the request; a handler takes it out.
+#[derive(Clone, Debug)]
+pub(crate) enum Caller {
+    /// A process of this machine, at the socket; `None` if the system does not say which.
+    Process(Option<i32>),
+    /// Somebody who showed a token.
+    Bearer(Who),
+}
+
+impl Caller {
+    /// Who that is. It may have to look at processes, and so it may wait.
+    pub(crate) fn who(self, service: &Service) -> Result<Who, Problem> {
+        let unknown = || Problem::new(Status::Forbidden, "unknown_asker", "the system does not say who asks");
+        match self {
+            Caller::Process(pid) => service.who(pid.ok_or_else(unknown)?),
+            Caller::Bearer(who) => Ok(who),
+        }
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Caller {
+    type Rejection = Response;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Response> {
+        let unknown = || refuse(&Problem::new(Status::Unauthorized, "no_token", "nobody knows who asks"));
+        parts.extensions.get::<Caller>().cloned().ok_or_else(unknown)
+    }
+}
+
+impl<S: Send + Sync> OptionalFromRequestParts<S> for Caller {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Option<Self>, Infallible> {
+        Ok(parts.extensions.get::<Caller>().cloned())
+    }
+}

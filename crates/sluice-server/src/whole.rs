@@ -1,0 +1,126 @@
+//! What holds for every answer: an error is JSON of one shape, a fault of ours ends one request and no more, and over the
+//! network nothing takes for ever.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::Response;
+use futures_util::FutureExt;
+use http_body_util::{BodyExt, Limited};
+use sluice_api::Problem;
+use sluice_api::problem::Status;
+
+use crate::answer::refuse;
+use crate::run::App;
+
+/// The most of another's words that is told on.
+const LONGEST_WORDS: usize = 4096;
+
+/// What a door asks of every request.
+#[derive(Clone)]
+pub(crate) struct Bounds {
+    pub(crate) app: Arc<App>,
+    /// The largest request that is read.
+    pub(crate) largest: usize,
+    /// How long a request may take in all.
+    pub(crate) within: Option<Duration>,
+}
+
+/// Answers a request, whatever becomes of it, in the one shape.
+pub(crate) async fn answer(State(bounds): State<Bounds>, request: Request, next: Next) -> Response {
+    let Bounds { app, largest, within } = bounds;
+    if let Err(problem) = readable(&request, largest) {
+        return refuse(&problem);
+    }
+    let answering = AssertUnwindSafe(next.run(request)).catch_unwind();
+    let answered = match within {
+        None => Ok(answering.await),
+        Some(within) => tokio::time::timeout(within, answering).await,
+    };
+    match answered {
+        Ok(Ok(response)) => shaped(response).await,
+        Ok(Err(panic)) => app.broke(panic.downcast_ref::<&str>().copied().unwrap_or("it panicked")),
+        Err(_) => refuse(
+            &Problem::unavailable("it took too long, and nobody waits for it any more")
+                .hint("it may be done all the same; look before you ask again"),
+        ),
+    }
+}
+
+/// Refuses a body before it is read, where its head says enough.
+fn readable(request: &Request, largest: usize) -> Result<(), Problem> {
+    let text = |name| request.headers().get(name).and_then(|value| value.to_str().ok());
+    let length = text(header::CONTENT_LENGTH).and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
+    if length > largest as u64 {
+        return Err(too_large(largest));
+    }
+    let is_read = |form: &str| {
+        let form = form.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+        // What curl says unless it is told better.
+        form == "application/json" || form.ends_with("+json") || form == "application/x-www-form-urlencoded"
+    };
+    let has_body = length > 0 || text(header::TRANSFER_ENCODING).is_some();
+    match text(header::CONTENT_TYPE).filter(|form| has_body && !is_read(form)) {
+        None => Ok(()),
+        Some(form) => {
+            let message = format!("`{}` is not read here", form.escape_debug());
+            Err(Problem::new(Status::WrongForm, "not_json", message).hint("send application/json"))
+        }
+    }
+}
+
+fn too_large(largest: usize) -> Problem {
+    let message = format!("a request has at most {largest} bytes");
+    Problem::new(Status::TooLarge, "too_large", message).hint("pass less, or put it into a file in the repository")
+}
+
+/// An error that is not in our shape yet: it comes from axum, as a line of text.
+async fn shaped(response: Response) -> Response {
+    let status = response.status();
+    let is_error = status.is_client_error() || status.is_server_error();
+    if !is_error || is_json(response.headers()) {
+        return response;
+    }
+    let (head, body) = response.into_parts();
+    let words = Limited::new(body, LONGEST_WORDS).collect().await.map(|all| all.to_bytes()).unwrap_or_default();
+    let words = String::from_utf8_lossy(&words).into_owned();
+    let mut shaped = refuse(&problem(status, words));
+    if let Some(allow) = head.headers.get(header::ALLOW) {
+        shaped.headers_mut().insert(header::ALLOW, allow.clone());
+    }
+    *shaped.status_mut() = status;
+    shaped
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    headers.get(header::CONTENT_TYPE).is_some_and(|form| form.as_bytes().starts_with(b"application/json"))
+}
+
+fn problem(status: StatusCode, words: String) -> Problem {
+    let kind = Status::of(status.as_u16());
+    match kind {
+        Status::WrongMethod => {
+            Problem::new(kind, "wrong_method", "this cannot be asked for in this way").hint("see the header `allow`")
+        }
+        Status::TooLarge => Problem::new(kind, "too_large", "the request is larger than anything that is read here"),
+        Status::BadRequest => Problem::bad_request(words),
+        Status::NotFound => Problem::not_found(words),
+        Status::Unauthorized
+        | Status::Forbidden
+        | Status::Conflict
+        | Status::WrongForm
+        | Status::Refused
+        | Status::TooMany
+        | Status::Fault
+        | Status::Unavailable => Problem::new(kind, "refused", words),
+    }
+}
+
+/// Whether a method only looks.
+pub(crate) fn only_looks(method: &Method) -> bool {
+    method == Method::GET || method == Method::HEAD
+}

@@ -1,0 +1,90 @@
+//! Commands about the network: serving a home, and the tokens of those who ask.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+use sluice_api::token::Scope as Wanted;
+
+/// Run the engine in the foreground, and let others ask it over the network
+///
+/// Listens at the home's socket, as an engine in the background does, and at an address of the network. Whoever asks
+/// there shows a token. An engine that runs in the background makes way; living sessions go on. It ends with Ctrl-C,
+/// SIGTERM or `sluice stop`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  sluice serve\n  sluice serve --listen 0.0.0.0:7433 --tls-cert chain.pem --tls-key key.pem\n\n\
+    Then, from elsewhere:\n  SLUICE_URL=https://host:7433 SLUICE_TOKEN=… sluice task list"
+)]
+pub(crate) struct Serve {
+    /// Where to listen; the port 0 takes any that is free
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7433")]
+    pub(crate) listen: String,
+    /// The store: sqlite:PATH or postgres://…; the home's own unless given (also SLUICE_STORE)
+    #[arg(long, value_name = "URL")]
+    pub(crate) store: Option<String>,
+    /// A folder with `workflows/*.toml`, and the files that their prompts are in
+    #[arg(long, value_name = "DIR")]
+    pub(crate) prompts: Option<PathBuf>,
+    /// A certificate chain in PEM: then everything is encrypted
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub(crate) tls_cert: Option<PathBuf>,
+    /// The certificate's private key in PEM
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub(crate) tls_key: Option<PathBuf>,
+    /// The origin of pages that may ask from a browser; none unless given
+    #[arg(long, value_name = "ORIGIN")]
+    pub(crate) cors: Option<String>,
+}
+
+/// Make, list and revoke the tokens of those who ask over the network
+#[derive(Debug, Subcommand)]
+#[command(after_help = "Example:\n  sluice token create --scope read --name dashboard")]
+pub(crate) enum Token {
+    /// Make a token; its secret is shown this once
+    #[command(
+        after_help = "Examples:\n  sluice token create --name laptop\n  sluice token create --scope agent --task 7f3k --json"
+    )]
+    Create {
+        /// What it allows
+        #[arg(long, value_enum, default_value_t = Scope::Person)]
+        scope: Scope,
+        /// What you call it
+        #[arg(long, value_name = "N")]
+        name: Option<String>,
+        /// The task that an agent's token speaks for
+        #[arg(long, value_name = "ID")]
+        task: Option<String>,
+    },
+    /// List the tokens, without their secrets
+    #[command(after_help = "Example:\n  sluice token list")]
+    List,
+    /// End a token at once
+    #[command(after_help = "Example:\n  sluice token revoke qk3vm8rtw2")]
+    Revoke {
+        /// Its id, as `sluice token list` shows it
+        id: String,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Scope {
+    /// Everything, as you
+    Person,
+    /// What a worker needs, and reading
+    Worker,
+    /// What a session of one task may do
+    Agent,
+    /// Reading
+    Read,
+}
+
+impl From<Scope> for Wanted {
+    fn from(scope: Scope) -> Wanted {
+        match scope {
+            Scope::Person => Wanted::Person,
+            Scope::Worker => Wanted::Worker,
+            Scope::Agent => Wanted::Agent,
+            Scope::Read => Wanted::Read,
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! `sluice serve`: the engine of this home, in the foreground and over the network.
+
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+use sluice_api::Client;
+use sluice_server::{Engine, Network, Wanted};
+
+use crate::args::Serve;
+use crate::engine::{make_home, places, starting, wait_for_end};
+use crate::output::{Exit, Failure, Output, print, say};
+
+pub(crate) fn run(arguments: Serve, output: Output) -> Result<Exit, Failure> {
+    let Serve { listen, store, prompts, tls_cert, tls_key, cors } = arguments;
+    let places = places()?.with_prompts(prompts.map(folder).transpose()?);
+    make_home(&places)?;
+    // From here on no command starts an engine in the background.
+    let starting = starting(&places)?;
+    let engine = Client::new(&places.socket());
+    let runs = engine.health();
+    if let Some(url) = runs.as_ref().ok().and_then(|health| health.serves.as_ref()) {
+        let message = format!("this home is served already, at {url}");
+        return Err(Failure::new(Exit::Conflict, "already_served", message).hint("`sluice stop` ends that engine"));
+    }
+    // Whatever is wrong with the door is told before the engine that runs is asked to make way.
+    let network = Network::bind(&Wanted { listen, tls: tls_cert.zip(tls_key), cors })?;
+    if network.is_exposed() {
+        say("warning: everybody on the way can read tokens and answers: nothing is encrypted");
+        say("hint: --tls-cert and --tls-key encrypt it; or listen at 127.0.0.1 behind a proxy that does");
+    }
+    if runs.is_ok() {
+        engine.post::<Value>("/v1/stop", &json!({}))?;
+    }
+    wait_for_end(&places);
+    let url = network.url();
+    let environment = || std::env::var("SLUICE_STORE").ok().filter(|address| !address.is_empty());
+    let store = store.or_else(environment);
+    sluice_server::run(&places, Engine { store, network: Some(network) }, move || {
+        match output {
+            Output::Json => print(&format!("{}\n", json!({ "listening": url }))),
+            Output::People => print(&format!("listening on {url}\n")),
+        }
+        drop(starting);
+    })?;
+    Ok(Exit::Done)
+}
+
+/// A folder that is there, wherever the engine stands.
+fn folder(path: PathBuf) -> Result<PathBuf, Failure> {
+    path.canonicalize().ok().filter(|path| path.is_dir()).ok_or_else(|| {
+        let message = format!("--prompts: there is no folder {}", path.display());
+        Failure::new(Exit::NotFound, "not_found", message).hint("it holds `workflows/*.toml` and the prompt files")
+    })
+}

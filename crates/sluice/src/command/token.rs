@@ -1,0 +1,50 @@
+//! `sluice token`: said to the engine. A secret is printed once, to stdout, and nowhere else.
+
+use serde_json::json;
+use sluice_api::client::escape;
+use sluice_api::token::{CreateToken, TokenAnswer, TokenList};
+
+use crate::args::Token;
+use crate::engine::connect;
+use crate::output::{Exit, Failure, Output, print, print_json, say};
+use crate::table;
+
+pub(crate) fn run(arguments: Token, output: Output) -> Result<Exit, Failure> {
+    match arguments {
+        Token::Create { scope, name, task } => {
+            let wanted = CreateToken { scope: scope.into(), name, task };
+            let TokenAnswer { token } = connect()?.post("/v1/tokens", &wanted)?;
+            match output {
+                Output::Json => print_json(&json!({ "token": token })),
+                Output::People => {
+                    say(&format!("token {}, scope {}; its secret is shown this once:", token.id, token.scope.word()));
+                    print(&format!("{}\n", token.secret.unwrap_or_default()));
+                }
+            }
+        }
+        Token::List => list(&connect()?.get("/v1/tokens")?, output),
+        Token::Revoke { id } => {
+            let TokenAnswer { token } = connect()?.delete(&format!("/v1/tokens/{}", escape(&id)))?;
+            match output {
+                Output::Json => print_json(&json!({ "token": token })),
+                Output::People => say(&format!("token {} has been revoked", token.id)),
+            }
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn list(answer: &TokenList, output: Output) {
+    match output {
+        Output::Json => print_json(&json!({ "tokens": answer.tokens })),
+        Output::People if answer.tokens.is_empty() => say("no tokens; `sluice token create` makes one"),
+        Output::People => {
+            let rows = answer.tokens.iter().map(|it| {
+                let text = |text: &Option<String>| text.clone().unwrap_or_default();
+                let scope = it.scope.word().to_owned();
+                vec![it.id.clone(), scope, text(&it.name), text(&it.task), it.created_at.clone(), text(&it.revoked_at)]
+            });
+            table::print(&["token", "scope", "name", "task", "created", "revoked"], rows);
+        }
+    }
+}

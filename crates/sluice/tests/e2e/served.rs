@@ -1,0 +1,134 @@
+//! A home that is served over the network, and a small client that says exactly what a test wants said.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Stdio};
+use std::sync::mpsc::channel;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
+use serde_json::Value;
+
+use super::home::{Home, LONG};
+
+/// An engine in the foreground. It is killed when this is dropped.
+pub(crate) struct Served {
+    child: Child,
+    pub(crate) url: String,
+}
+
+/// What was answered.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) head: String,
+    pub(crate) body: String,
+}
+
+impl Answer {
+    fn read(text: &str) -> Answer {
+        let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no answer: {text:?}"));
+        let status = head.split(' ').nth(1).and_then(|word| word.parse().ok()).unwrap_or_default();
+        Answer { status, head: head.to_ascii_lowercase(), body: body.to_owned() }
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error} in {self:?}"))
+    }
+
+    /// `status code`, or only the status of what was done.
+    pub(crate) fn short(&self) -> String {
+        match self.json()["code"].as_str() {
+            Some(code) => format!("{} {code}", self.status),
+            None => self.status.to_string(),
+        }
+    }
+}
+
+impl Served {
+    /// Serves a home at a free port, with further arguments, and waits until it listens.
+    #[track_caller]
+    pub(crate) fn start(home: &Home, more: &[&str]) -> Served {
+        let mut command = home.command(&["serve", "--listen", "127.0.0.1:0"]);
+        let mut child = command.args(more).stdout(Stdio::piped()).spawn().unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        let (sender, lines) = channel();
+        std::thread::spawn(move || output.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
+        let line = lines.recv_timeout(LONG).unwrap_or_else(|_| panic!("it does not listen"));
+        let url = line.strip_prefix("listening on ").unwrap_or_else(|| panic!("{line}")).to_owned();
+        Served { child, url }
+    }
+
+    pub(crate) fn pid(&self) -> i32 {
+        i32::try_from(self.child.id()).unwrap()
+    }
+
+    /// A new connection.
+    pub(crate) fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect(self.url.split("://").nth(1).unwrap()).unwrap();
+        stream.set_read_timeout(Some(LONG)).unwrap();
+        stream
+    }
+
+    /// Says these bytes, and reads until the engine ends the connection.
+    pub(crate) fn say(&self, bytes: &[u8]) -> Answer {
+        let mut stream = self.connect();
+        // It may answer before it has heard everything.
+        let _ = stream.write_all(bytes);
+        Answer::read(&rest_of(&mut stream))
+    }
+
+    /// One question.
+    pub(crate) fn ask(&self, method: &str, path: &str, token: Option<&str>, body: &str) -> Answer {
+        let shown = token.map(|token| format!("authorization: Bearer {token}\r\n")).unwrap_or_default();
+        let head = request(method, path, &shown, body.len());
+        self.say(format!("{head}{body}").as_bytes())
+    }
+
+    /// Tells it to end, as a service manager does.
+    pub(crate) fn terminate(&self) {
+        kill_process(Pid::from_raw(self.pid()).unwrap(), Signal::TERM).unwrap();
+    }
+
+    /// Waits for its end, and gives its exit code.
+    #[track_caller]
+    pub(crate) fn ended(&mut self) -> Option<i32> {
+        let handle = pidfd_open(Pid::from_raw(self.pid()).unwrap(), PidfdFlags::empty()).unwrap();
+        let within = Timespec { tv_sec: 60, tv_nsec: 0 };
+        assert_eq!(poll(&mut [PollFd::new(&handle, PollFlags::IN)], Some(&within)), Ok(1), "it does not end");
+        self.child.wait().unwrap().code()
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The head of a request; `more` are further lines of it.
+pub(crate) fn request(method: &str, path: &str, more: &str, length: usize) -> String {
+    format!("{method} {path} HTTP/1.1\r\nhost: sluice\r\nconnection: close\r\n{more}content-length: {length}\r\n\r\n")
+}
+
+/// Everything that still comes.
+#[track_caller]
+pub(crate) fn rest_of(stream: &mut TcpStream) -> String {
+    let mut bytes = Vec::new();
+    match stream.read_to_end(&mut bytes) {
+        Ok(_) => {}
+        // What it did not want to hear any more ends the connection.
+        Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => {}
+        Err(error) => panic!("{error}"),
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// A new token's id and secret.
+#[track_caller]
+pub(crate) fn token(home: &Home, more: &[&str]) -> (String, String) {
+    let made = home.json(&[&["token", "create"], more].concat());
+    let text = |key: &str| made["token"][key].as_str().unwrap().to_owned();
+    (text("id"), text("secret"))
+}
