@@ -7,6 +7,7 @@ mod answer;
 mod events;
 mod routes;
 mod run;
+mod run_events;
 mod runs;
 
 pub use run::run;

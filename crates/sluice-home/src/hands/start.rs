@@ -17,7 +17,7 @@ use super::Done;
 use crate::clock::new_id;
 use crate::ground::{Ground, session_id, tmux_name};
 use crate::projects::described;
-use crate::runs::SeenRun;
+use crate::runs::Setting;
 use crate::tasks::Seen;
 
 /// The size of a terminal that nobody looks at.
@@ -105,10 +105,10 @@ pub(super) fn about(ground: &Ground, seen: &Seen) -> BTreeMap<String, String> {
 }
 
 /// What a step of a run is told about itself.
-pub(super) fn about_run(ground: &Ground, seen: &SeenRun, wanted: &Perform) -> BTreeMap<String, String> {
-    let step = seen.plan.recipe.step(wanted.step).name.as_str().to_owned();
+pub(super) fn about_run(ground: &Ground, setting: &Setting, wanted: &Perform) -> BTreeMap<String, String> {
+    let step = setting.plan.recipe.step(wanted.step).name.as_str().to_owned();
     [
-        ("SLUICE_RUN", seen.id.clone()),
+        ("SLUICE_RUN", setting.id.clone()),
         ("SLUICE_STEP", step),
         ("SLUICE_ATTEMPT", wanted.attempt.to_string()),
         ("SLUICE_ROLE", wanted.role.to_string()),

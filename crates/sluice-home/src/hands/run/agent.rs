@@ -92,7 +92,7 @@ fn agent(
     let id = SessionId::new(name)?;
     let private = ground.places.sessions().join("attempts").join(name);
     let mut environment = start::inherited(ground);
-    environment.extend(start::about_run(ground, seen, wanted));
+    environment.extend(start::about_run(ground, &seen.setting(), wanted));
     environment.insert("SLUICE_TOKEN".into(), start::token(&private)?);
     let lookup = |name: &str| environment.get(name).map(OsString::from);
     let permissions = match allowed {
