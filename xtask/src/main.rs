@@ -7,6 +7,7 @@ use xtask::{generated, root};
 const HELP: &str = "\
 cargo xtask generate   write the files that are made from the code: schemas/, docs/formats.md
 cargo xtask bench [WORD]   measure beside the floor and print one table; WORD: only what is called so, like chain
+cargo xtask bench scripts   measure script steps beside make and ninja
 cargo xtask sim --seeds N   live N simulated lives of the engine; --seed K lives one again
 ";
 
@@ -14,6 +15,7 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["generate"] => generate(),
+        ["bench", "scripts"] => scripts(),
         ["bench", rest @ ..] => {
             cargo(&["bench", "--quiet", "--package", "sluice-bench", "--bench", "ratios", "--"], rest)
         }
@@ -22,6 +24,16 @@ fn main() -> ExitCode {
             eprint!("{HELP}");
             ExitCode::from(2)
         }
+    }
+}
+
+/// The benchmark of script steps drives the program itself, which must be there.
+fn scripts() -> ExitCode {
+    match cargo(&["build", "--release", "--quiet", "--package", "sluice"], &[]) {
+        built if built == ExitCode::SUCCESS => {
+            cargo(&["bench", "--quiet", "--package", "sluice-bench", "--bench", "scripts"], &[])
+        }
+        failed => failed,
     }
 }
 

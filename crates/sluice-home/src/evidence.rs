@@ -14,7 +14,7 @@ use sluice_worker::taskfile;
 use crate::clock::written;
 use crate::ground::Ground;
 use crate::projects::{described, open};
-use crate::runs::SeenRun;
+use crate::runs::{SeenRun, Setting};
 use crate::view_run::{self, plain};
 
 /// Bytes of one text that are kept.
@@ -34,9 +34,9 @@ pub(crate) struct Record {
 }
 
 /// A performance begins: what it is told is kept.
-pub(crate) fn begin(ground: &Ground, seen: &SeenRun, wanted: &Perform) -> Record {
+pub(crate) fn begin(ground: &Ground, setting: &Setting, wanted: &Perform) -> Record {
     let began = ground.clock.now();
-    let Some(folder) = place(ground, seen, wanted) else { return Record { folder: None, began } };
+    let Some(folder) = place(ground, setting, wanted) else { return Record { folder: None, began } };
     let (name, text) = match &wanted.job {
         Job::Agent { prompt } | Job::Arbiter { prompt } => ("prompt.md", prompt.clone()),
         Job::Script(script) | Job::Gate(script) => ("command.sh", script.script.clone()),
@@ -54,7 +54,7 @@ pub(crate) fn begin(ground: &Ground, seen: &SeenRun, wanted: &Perform) -> Record
 
 impl Record {
     /// It has ended: what it gave is kept.
-    pub(crate) fn end(self, ground: &Ground, seen: &SeenRun, wanted: &Perform, report: &Report) {
+    pub(crate) fn end(self, ground: &Ground, setting: &Setting, wanted: &Perform, report: &Report) {
         let Some(folder) = self.folder else { return };
         let (outcome, error) = match report {
             Report::Completed(outcome) => (outcome, None),
@@ -63,9 +63,9 @@ impl Record {
         let output = outcome.output.to_text();
         let stderr = outcome.stderr.clone().unwrap_or_default();
         let result = json!({
-            "run": seen.id,
-            "step": seen.plan.recipe.step(wanted.step).name.as_str(),
-            "type": seen.plan.recipe.step(wanted.step).work.kind(),
+            "run": setting.id,
+            "step": setting.plan.recipe.step(wanted.step).name.as_str(),
+            "type": setting.plan.recipe.step(wanted.step).work.kind(),
             "role": wanted.role.to_string(),
             "attempt": wanted.attempt,
             "part": wanted.part.to_string(),
@@ -90,15 +90,15 @@ impl Record {
     }
 }
 
-fn place(ground: &Ground, seen: &SeenRun, wanted: &Perform) -> Option<PathBuf> {
+fn place(ground: &Ground, setting: &Setting, wanted: &Perform) -> Option<PathBuf> {
     let part = match wanted.part {
         Part::Whole => String::new(),
         Part::Item(item) if item >= MOST_ITEMS => return None,
         part @ (Part::Item(_) | Part::Turn(_) | Part::Arbiter(_)) => format!("-{part}"),
     };
-    let step = seen.plan.recipe.step(wanted.step).name.as_str();
+    let step = setting.plan.recipe.step(wanted.step).name.as_str();
     let step = format!("{:02}-{step}", wanted.step.0 + 1);
-    Some(folder(ground, &seen.id).join(step).join(format!("attempt-{}{part}", wanted.attempt)))
+    Some(folder(ground, &setting.id).join(step).join(format!("attempt-{}{part}", wanted.attempt)))
 }
 
 /// The beginning of a text, whole letters only.

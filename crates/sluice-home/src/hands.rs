@@ -46,6 +46,14 @@ pub(crate) struct Hands {
     pub(crate) threads: Threads,
 }
 
+impl Hands {
+    /// Hands of an engine that has just got its home.
+    pub(crate) fn new(ground: Arc<Ground>) -> Hands {
+        process::tidy_notes(&commands(&ground));
+        Hands { ground, threads: Threads::default() }
+    }
+}
+
 impl Executor for Hands {
     fn perform(&mut self, assignment: Assignment, report: &Reporter) {
         self.ground.reach(report);
@@ -234,10 +242,15 @@ fn with_last_words(what: String, outcome: &process::Outcome) -> String {
     }
 }
 
+/// Where it is noted who runs.
+fn commands(ground: &Ground) -> PathBuf {
+    ground.places.sessions().join("commands")
+}
+
 /// Where it is noted that a command of a task or run runs.
 fn record(ground: &Ground, of: &str, effect: &str) -> PathBuf {
     let name: String = effect.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '-' }).collect();
-    let folder = ground.places.sessions().join("commands");
+    let folder = commands(ground);
     // Without the folder the command says what is wrong.
     let _ = std::fs::create_dir_all(&folder);
     folder.join(format!("{of}-{name}.json"))

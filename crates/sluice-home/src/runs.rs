@@ -1,14 +1,15 @@
 //! Runs as they are seen: where each stands, and the way to all of them.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use sluice_api::Problem;
 use sluice_core::recipe::StepId;
-use sluice_core::run::{Part, Plan, RunState};
+use sluice_core::run::{Given, Part, Plan, RunState};
 use sluice_engine::codec::run_state;
 use sluice_engine::loader::{Loader, Read, Trouble};
 use sluice_engine::run_actor::RunActor;
-use sluice_store::{Card, Digest, StreamId};
+use sluice_store::{Card, Digest, Event, StreamId};
 
 use crate::tasks::{Tasks, unread};
 
@@ -16,6 +17,8 @@ use crate::tasks::{Tasks, unread};
 const KIND: &str = "run/";
 /// How many streams are read together.
 const PAGE: usize = 1000;
+/// So many settings are remembered; then they are read again.
+const MOST_REMEMBERED: usize = 1000;
 
 /// The stream of a run.
 pub fn stream(id: &str) -> StreamId {
@@ -61,13 +64,44 @@ impl SeenRun {
 
     /// The folder that its steps work in.
     pub fn folder(&self) -> &str {
-        match self.state.given.workspace.as_str() {
-            workspace if workspace.starts_with('/') => workspace,
-            // There is none, or it is where the crabs of a colony are.
-            _ => &self.state.given.origin.root,
-        }
+        folder(&self.state.given)
+    }
+
+    /// What of it never changes.
+    pub fn setting(&self) -> Setting {
+        Setting { id: self.id.clone(), plan: self.plan.clone(), given: self.state.given.clone() }
     }
 }
+
+/// What never changes of a run. Whoever needs no more is spared reading where all of its steps stand.
+#[derive(Clone)]
+pub struct Setting {
+    /// Its id.
+    pub id: String,
+    /// What it carries out.
+    pub plan: Arc<Plan>,
+    /// What it was given.
+    pub given: Given,
+}
+
+impl Setting {
+    /// The folder that its steps work in.
+    pub fn folder(&self) -> &str {
+        folder(&self.given)
+    }
+}
+
+fn folder(given: &Given) -> &str {
+    match given.workspace.as_str() {
+        workspace if workspace.starts_with('/') => workspace,
+        // There is none, or it is where the crabs of a colony are.
+        _ => &given.origin.root,
+    }
+}
+
+/// The settings that are known.
+#[derive(Default)]
+pub(crate) struct Settings(Mutex<BTreeMap<String, Arc<Setting>>>);
 
 /// The name of what carries out a part of a step, for sessions and records.
 pub fn performance(run: &str, step: StepId, attempt: u32, part: Part) -> String {
@@ -83,6 +117,27 @@ impl Tasks {
     pub fn load_run(&self, id: &str) -> Result<Option<SeenRun>, Problem> {
         let read = self.with_loader(|loader| loader.run(&stream(id)));
         read.map(|read| read.map(|read| SeenRun::of(id, read))).map_err(|trouble| unread(&trouble))
+    }
+
+    /// What never changes of the run with this id. It is read once.
+    pub fn setting(&self, id: &str) -> Result<Option<Arc<Setting>>, Problem> {
+        let known = || self.settings.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(setting) = known().get(id) {
+            return Ok(Some(setting.clone()));
+        }
+        let Some(setting) = self.load_run(id)?.map(|seen| Arc::new(seen.setting())) else { return Ok(None) };
+        let mut known = known();
+        if known.len() >= MOST_REMEMBERED {
+            known.clear();
+        }
+        known.insert(id.to_owned(), setting.clone());
+        Ok(Some(setting))
+    }
+
+    /// Events of a run with a number above `after`.
+    pub fn run_history(&self, id: &str, after: u64, limit: usize) -> Result<Vec<(u64, Event)>, Problem> {
+        let read = self.with_loader(|loader| loader.reader().history(&stream(id), after, limit));
+        read.map_err(|error| unread(&Trouble::Store(error)))
     }
 
     /// Whether a run has something to be done now or at some moment. One that waits for a person has not.

@@ -51,7 +51,6 @@ use crate::log::Log;
 use crate::places::Places;
 use crate::projects::{Projects, described};
 use crate::tasks::{Seen, Tasks, stream};
-use crate::threads::Threads;
 use crate::tokens::Tokens;
 
 /// How long the engine may take to answer before the asker is told that it does not.
@@ -186,7 +185,7 @@ impl Service {
             store: store.clone(),
             owner,
             clock,
-            executor: Box::new(Hands { ground: ground.clone(), threads: Threads::default() }),
+            executor: Box::new(Hands::new(ground.clone())),
             definitions: Arc::new(Dialect),
             observer,
             keep,

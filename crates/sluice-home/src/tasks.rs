@@ -15,6 +15,8 @@ use sluice_engine::loader::{Definitions, Loader, Read, Trouble};
 use sluice_engine::task_actor::TaskActor;
 use sluice_store::{Card, Cursor, Event, Logged, Query, Store, StoreError, StreamId, Summary};
 
+use crate::runs::Settings;
+
 /// What the names of all tasks' streams begin with.
 const KIND: &str = "task/";
 /// How many streams are read together.
@@ -69,6 +71,7 @@ impl Seen {
 /// The open tasks, and the way to all others.
 pub struct Tasks {
     loader: Mutex<Loader>,
+    pub(crate) settings: Settings,
     open: Mutex<BTreeMap<String, Arc<Seen>>>,
     /// Grows with every change.
     generation: Mutex<u64>,
@@ -97,6 +100,7 @@ impl Tasks {
         let loader = Loader::new(store.reader()?, definitions);
         let tasks = Arc::new(Tasks {
             loader: Mutex::new(loader),
+            settings: Settings::default(),
             open: Mutex::default(),
             generation: Mutex::new(0),
             changed: Condvar::new(),

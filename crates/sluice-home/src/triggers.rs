@@ -163,7 +163,7 @@ fn told(ground: &Ground, logged: &Logged) -> Result<Option<(Value, Source)>, Pro
     let origin = &seen.state.given.origin;
     let root = if origin.root.is_empty() { ground.places.home().to_owned() } else { PathBuf::from(&origin.root) };
     let source = Source { root, subject: id.to_owned(), chain: chain(&seen), harness: origin.harness.clone() };
-    Ok(Some((view::event(logged, Subject::Run(&seen)), source)))
+    Ok(Some((view::event(logged, Subject::Run(&seen.setting(), Some(&seen))), source)))
 }
 
 /// The recipes that led to what a run does.

@@ -12,7 +12,7 @@ use sluice_engine::codec::task_event;
 use sluice_store::Logged;
 
 use crate::clock::written;
-use crate::runs::SeenRun;
+use crate::runs::{SeenRun, Setting};
 use crate::tasks::Seen;
 use crate::view_run;
 
@@ -65,8 +65,8 @@ pub fn task(seen: &Seen, beside: Beside) -> Task {
 pub enum Subject<'a> {
     /// A task.
     Task(&'a Seen),
-    /// A run.
-    Run(&'a SeenRun),
+    /// A run, and where it stands if the event is its end.
+    Run(&'a Setting, Option<&'a SeenRun>),
     /// Nobody knows any more.
     Unknown,
 }
@@ -76,7 +76,9 @@ pub fn event(logged: &Logged, subject: Subject<'_>) -> Value {
     let event = &logged.event;
     let as_stored = || serde_json::from_slice(&event.data).unwrap_or(Value::Null);
     let (name, data) = match subject {
-        Subject::Run(seen) => view_run::event(logged, seen).unwrap_or_else(|| (event.kind.clone(), as_stored())),
+        Subject::Run(setting, ended) => {
+            view_run::event(logged, setting, ended).unwrap_or_else(|| (event.kind.clone(), as_stored()))
+        }
         Subject::Task(seen) => {
             let read = task_event::read(event.version, &event.data).ok();
             let mut data = match read.filter(|read| read.type_name() == event.kind) {

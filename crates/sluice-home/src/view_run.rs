@@ -8,7 +8,7 @@ use sluice_engine::codec::run_event;
 use sluice_store::Logged;
 
 use crate::clock::written;
-use crate::runs::SeenRun;
+use crate::runs::{SeenRun, Setting};
 
 /// Letters of one step's summary in the summary of its process.
 const LONGEST_LINE: usize = 200;
@@ -23,6 +23,7 @@ pub fn run(seen: &SeenRun) -> Value {
     };
     json!({
         "id": seen.id,
+        "version": seen.version,
         "recipe": seen.plan.recipe.name.as_str(),
         "kind": state.given.origin.kind.word(),
         "status": state.status(),
@@ -246,23 +247,24 @@ pub fn plain(data: &Data) -> Value {
     }
 }
 
-/// The name and the facts of an event of a run, in the words of what it was started as.
-pub fn event(logged: &Logged, seen: &SeenRun) -> Option<(String, Value)> {
+/// The name and the facts of an event of a run, in the words of what it was started as. What came of the whole run is
+/// told if it is known where the run stands.
+pub fn event(logged: &Logged, setting: &Setting, ended: Option<&SeenRun>) -> Option<(String, Value)> {
     let event = run_event::read(logged.event.version, &logged.event.data).ok()?;
-    let kind = seen.state.given.origin.kind;
-    let mut facts = Map::from_iter([(format!("{}_id", kind.word()), json!(seen.id))]);
-    facts.insert("recipe".into(), json!(seen.plan.recipe.name.as_str()));
+    let kind = setting.given.origin.kind;
+    let mut facts = Map::from_iter([(format!("{}_id", kind.word()), json!(setting.id))]);
+    facts.insert("recipe".into(), json!(setting.plan.recipe.name.as_str()));
     if kind == Kind::Process {
-        facts.insert("template".into(), json!(seen.plan.recipe.name.as_str()));
-        facts.insert("wo_id".into(), json!(Some(&seen.state.given.work_order).filter(|order| !order.is_empty())));
+        facts.insert("template".into(), json!(setting.plan.recipe.name.as_str()));
+        facts.insert("wo_id".into(), json!(Some(&setting.given.work_order).filter(|order| !order.is_empty())));
     }
-    if let Some(step) = event.step().filter(|step| (step.0 as usize) < seen.plan.recipe.steps.len()) {
-        let defined = seen.plan.recipe.step(step);
+    if let Some(step) = event.step().filter(|step| (step.0 as usize) < setting.plan.recipe.steps.len()) {
+        let defined = setting.plan.recipe.step(step);
         facts.insert("step_id".into(), json!(defined.name.as_str()));
         facts.insert("step_name".into(), json!(defined.name.as_str()));
         facts.insert("step_type".into(), json!(defined.work.kind()));
     }
-    facts.extend(told(&event, seen));
+    facts.extend(told(&event, setting, ended));
     if let (Kind::Process, Event::StepFailed { failure: Failure::Upstream(_), .. }) = (kind, &event) {
         // It has not been done, and may still be.
         facts.insert("status".into(), json!("blocked"));
@@ -272,7 +274,7 @@ pub fn event(logged: &Logged, seen: &SeenRun) -> Option<(String, Value)> {
 }
 
 /// What else an event says.
-fn told(event: &Event, seen: &SeenRun) -> Vec<(String, Value)> {
+fn told(event: &Event, setting: &Setting, ended: Option<&SeenRun>) -> Vec<(String, Value)> {
     let facts = match event {
         Event::StepStarted { attempt, items, .. } => {
             json!({ "attempt": attempt, "items": items.as_ref().map(Vec::len) })
@@ -280,13 +282,13 @@ fn told(event: &Event, seen: &SeenRun) -> Vec<(String, Value)> {
         Event::StepCompleted { outcome, .. } => json!({
             "status": "completed", "output_summary": outcome.summary, "summary": outcome.summary, "result": outcome.result,
         }),
-        Event::StepFailed { failure, .. } => json!({ "status": "failed", "error": failure.words(&seen.plan) }),
+        Event::StepFailed { failure, .. } => json!({ "status": "failed", "error": failure.words(&setting.plan) }),
         Event::StepRetried { failure, .. } | Event::StepStopping { failure, .. } => {
-            json!({ "error": failure.words(&seen.plan) })
+            json!({ "error": failure.words(&setting.plan) })
         }
         Event::StepSkipped { .. } => json!({ "status": "skipped" }),
         Event::StepHeld { question, .. } | Event::Asked { question, .. } => json!({
-            "question": format!("{}/{}", seen.id, question.id), "reason": question.reason, "options": question.options(),
+            "question": format!("{}/{}", setting.id, question.id), "reason": question.reason, "options": question.options(),
         }),
         Event::Answered { option, message, .. } => json!({ "option": option, "message": message }),
         Event::PartEnded { part, result, .. } => json!({
@@ -297,11 +299,11 @@ fn told(event: &Event, seen: &SeenRun) -> Vec<(String, Value)> {
             json!({ "part": part.to_string() })
         }
         Event::LoopedBack { from, to } => {
-            let name = |step: &StepId| seen.plan.recipe.step(*step).name.to_string();
+            let name = |step: &StepId| setting.plan.recipe.step(*step).name.to_string();
             json!({ "from": name(from), "to": name(to) })
         }
         Event::Ended { end: End::Completed { summary }, .. } => {
-            json!({ "status": "completed", "summary": summed_up(seen, summary) })
+            json!({ "status": "completed", "summary": ended.map_or_else(|| summary.clone(), |seen| summed_up(seen, summary)) })
         }
         Event::Ended { end: End::Failed { error }, .. } => json!({ "status": "failed", "error": error }),
         Event::Ended { end: End::Cancelled { reason }, .. } => json!({ "status": "cancelled", "reason": reason }),

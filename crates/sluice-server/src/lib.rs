@@ -17,6 +17,7 @@ mod network;
 mod patient;
 mod routes;
 mod run;
+mod run_events;
 mod runs;
 mod tokens;
 mod whole;

@@ -28,6 +28,7 @@ pub(crate) fn routes() -> Router<Arc<App>> {
         .route("/v1/recipe/runs", get(list).post(start))
         .route("/v1/recipe/runs/{id}", get(show).delete(cancel))
         .route("/v1/recipe/runs/{id}/retry", post(retry))
+        .route("/v1/recipe/runs/{id}/events", get(crate::run_events::events))
         .route("/v1/recipe/runs/{id}/log", get(log))
         .route("/v1/recipe/runs/{id}/context/{step}", get(context))
         .route("/v1/step", post(step))

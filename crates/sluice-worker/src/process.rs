@@ -10,25 +10,27 @@ use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process_group, test_kill_process_group, waitpid};
-use serde::{Deserialize, Serialize};
 
 mod capture;
 mod identity;
+mod note;
 mod pipes;
 mod sweep;
 
 pub use capture::{Captured, LONGEST_FILE};
 pub use identity::Identity;
 pub(crate) use identity::{Stat, carries, stat};
+pub use note::tidy_notes;
 pub use sweep::KEPT;
 pub(crate) use sweep::{Kin, descendants, end_all, timespec, wait_for_any};
 
+use note::{Note, Record};
 use pipes::{News, Pipes};
 
 /// Bytes of one argument or one variable that the kernel takes.
@@ -155,42 +157,33 @@ impl Cancel {
     }
 }
 
-/// Who runs, as noted in the record file.
-#[derive(Debug, Serialize, Deserialize)]
-struct Record {
-    /// The assignment in the environment of everyone who belongs to it.
-    mark: String,
-    /// Its first process, once that is known.
-    leader: Option<Identity>,
-}
-
 /// Runs a script to its end. Blocks until nothing of its process group is left.
 pub fn run(script: &Script, cancel: &Cancel) -> Result<Outcome, Failure> {
     check_lengths(script)?;
     let mark = new_mark();
     // Noted before and after the start: whoever finds only the first knows the mark at least.
-    note(&script.record, &Record { mark: format!("{MARK}={mark}"), leader: None })?;
+    let note = Note::begin(&script.record, &Record { mark: format!("{MARK}={mark}"), leader: None })?;
     let started = Instant::now();
-    let mut child = spawn(script, &mark).inspect_err(|_| forget(&script.record))?;
-    let outcome = follow(script, cancel, &mut child, &format!("{MARK}={mark}"), started);
+    let mut child = match spawn(script, &mark) {
+        Ok(child) => child,
+        Err(failure) => {
+            note.end();
+            return Err(failure);
+        }
+    };
+    let outcome = follow(script, cancel, &mut child, &note, &format!("{MARK}={mark}"), started);
     if outcome.is_err() {
         // Without pipes to read there is no point in letting it go on.
         end_all(|| Kin { leader: None, mark: Some(format!("{MARK}={mark}")) }.living(), Duration::ZERO);
         let _ = child.wait();
     }
-    forget(&script.record);
+    note.end();
     outcome
 }
 
 /// Ends what a script left behind when the engine that ran it died, and forgets it. Says how many processes that were.
 pub fn kill_leftover(record: &Path) -> Result<usize, Failure> {
-    let text = match std::fs::read(record) {
-        Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
-        Err(source) => return Err(system(format!("reading {}", record.display()), source)),
-    };
-    let found: Record = serde_json::from_slice(&text)
-        .map_err(|error| system(format!("reading {}", record.display()), io::Error::other(error)))?;
+    let Some(found) = note::read(record)? else { return Ok(0) };
     let kin = Kin { leader: found.leader, mark: Some(found.mark) };
     let before = kin.living().len();
     let left = end_all(|| kin.living(), LEFTOVER_GRACE);
@@ -198,7 +191,8 @@ pub fn kill_leftover(record: &Path) -> Result<usize, Failure> {
         let doing = format!("ending process {} of an earlier attempt, which would not go", stubborn.pid);
         return Err(system(doing, io::ErrorKind::TimedOut));
     }
-    forget(record);
+    // A note that stays names processes that are gone; the next reader finds nobody.
+    let _ = std::fs::remove_file(record);
     Ok(before)
 }
 
@@ -229,25 +223,11 @@ fn check_lengths(script: &Script) -> Result<(), Failure> {
 /// A text that no other script of this machine has.
 fn new_mark() -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
+    // Who we are never changes.
+    static OWN: OnceLock<Option<Identity>> = OnceLock::new();
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
-    let own = Identity::own();
-    let (pid, start) = own.map_or((0, 0), |own| (own.pid, own.start));
+    let (pid, start) = OWN.get_or_init(Identity::own).as_ref().map_or((0, 0), |own| (own.pid, own.start));
     format!("{pid}.{start}.{count}")
-}
-
-/// Renamed into place, so that a reader never sees half of it. Not synced: with the machine the processes go as well.
-fn note(path: &Path, record: &Record) -> Result<(), Failure> {
-    let doing = || format!("noting in {} who runs", path.display());
-    let text = serde_json::to_vec(record).map_err(|error| system(doing(), io::Error::other(error)))?;
-    let beside = path.with_extension("new");
-    std::fs::write(&beside, text)
-        .and_then(|()| std::fs::rename(&beside, path))
-        .map_err(|source| system(doing(), source))
-}
-
-fn forget(path: &Path) {
-    // A record that stays names processes that are gone; the next reader finds nobody.
-    let _ = std::fs::remove_file(path);
 }
 
 fn spawn(script: &Script, mark: &str) -> Result<Child, Failure> {
@@ -270,12 +250,13 @@ fn follow(
     script: &Script,
     cancel: &Cancel,
     child: &mut Child,
+    note: &Note,
     mark: &str,
     started: Instant,
 ) -> Result<Outcome, Failure> {
     let leader = stat(child.id().cast_signed()).map(|stat| stat.identity());
     let leader = leader.ok_or_else(|| system("looking at a process just started", io::ErrorKind::NotFound))?;
-    note(&script.record, &Record { mark: mark.to_owned(), leader: Some(leader.clone()) })?;
+    note.update(&Record { mark: mark.to_owned(), leader: Some(leader.clone()) })?;
     let group = Pid::from_raw(leader.pid).ok_or_else(|| system("a process without number", io::ErrorKind::NotFound))?;
     let mut pipes = Pipes::new(child, script)?;
     let mut ended_because: Option<Ending> = None;

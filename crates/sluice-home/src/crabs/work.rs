@@ -291,7 +291,8 @@ impl Crabs {
         let (stream, effect, performed) = held.ok_or_else(late)?;
         let Some(reporter) = ground.reporter.get() else { return Err(Problem::unavailable("the engine is starting")) };
         if let Ok(Some(seen)) = ground.tasks.load_run(&mission) {
-            crate::evidence::begin(ground, &seen, &performed).end(ground, &seen, &performed, &report);
+            let setting = seen.setting();
+            crate::evidence::begin(ground, &setting, &performed).end(ground, &setting, &performed, &report);
         }
         let outcome = Reported::Run(report);
         let asked = reporter.ask(|token| Message::Ended { token: Some(token), stream, effect, dispatch, outcome });

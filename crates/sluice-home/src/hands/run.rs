@@ -11,6 +11,7 @@ mod workspace;
 use std::sync::Arc;
 use std::time::Duration;
 
+use sluice_api::Problem;
 use sluice_core::recipe::{Data, FailureKind};
 use sluice_core::run::{Effect, Job, Outcome, Part, Perform, Report};
 use sluice_engine::actor::Outcome as Reported;
@@ -25,7 +26,7 @@ use super::GRACE;
 use crate::evidence;
 use crate::ground::Ground;
 use crate::projects::described;
-use crate::runs::{SeenRun, id_of, performance};
+use crate::runs::{SeenRun, Setting, id_of, performance};
 use crate::threads::Threads;
 
 pub(crate) use workspace::{branch as workspace_branch, pool as workspace_pool};
@@ -61,21 +62,30 @@ impl From<String> for Failed {
 pub(super) fn carry_out(ground: &Arc<Ground>, assignment: Assignment, report: &Reporter, threads: &Threads) {
     let Assignment { stream, effect, dispatch, .. } = assignment;
     let understood = run_effect::read(&effect.data).map_err(|error| error.to_string());
-    let seen = id_of(&stream).ok_or_else(|| "no run".to_owned()).and_then(|id| {
-        ground.tasks.load_run(id).map_err(|problem| problem.message)?.ok_or_else(|| "the run is gone".to_owned())
-    });
-    let outcome = match (understood, seen) {
-        (Err(why), _) | (_, Err(why)) => Reported::Failed(why),
-        (Ok(Effect::Perform(wanted)), Ok(seen)) => Reported::Run(recorded(ground, &seen, &wanted)),
-        (Ok(Effect::Repeat { at }), Ok(seen)) => {
-            return repeat_at(ground, at.0, seen, Ending { stream, effect: effect.id, dispatch }, report, threads);
-        }
-        (Ok(other), Ok(seen)) => match beside(ground, &seen, &effect.id, &other) {
-            Ok(()) => Reported::Done,
+    let id = id_of(&stream).unwrap_or_default();
+    let outcome = match understood {
+        Err(why) => Reported::Failed(why),
+        Ok(Effect::Perform(wanted)) => match present(ground.tasks.setting(id)) {
+            Ok(setting) => Reported::Run(recorded(ground, &setting, &wanted)),
             Err(why) => Reported::Failed(why),
+        },
+        Ok(other) => match (present(ground.tasks.load_run(id)), other) {
+            (Err(why), _) => Reported::Failed(why),
+            (Ok(seen), Effect::Repeat { at }) => {
+                return repeat_at(ground, at.0, seen, Ending { stream, effect: effect.id, dispatch }, report, threads);
+            }
+            (Ok(seen), other) => match beside(ground, &seen, &effect.id, &other) {
+                Ok(()) => Reported::Done,
+                Err(why) => Reported::Failed(why),
+            },
         },
     };
     report.send(Message::Ended { token: None, stream, effect: effect.id, dispatch, outcome });
+}
+
+/// What was read of a run; the error says why there is nothing.
+fn present<T>(read: Result<Option<T>, Problem>) -> Result<T, String> {
+    read.map_err(|problem| problem.message)?.ok_or_else(|| "the run is gone".to_owned())
 }
 
 /// What is reported when something has ended, besides how.
@@ -105,12 +115,12 @@ fn repeat_at(ground: &Arc<Ground>, at: i64, seen: SeenRun, over: Ending, report:
 }
 
 /// Carries out a performance, and keeps what it was told and what it gave.
-fn recorded(ground: &Arc<Ground>, seen: &SeenRun, wanted: &Perform) -> Report {
-    let record = evidence::begin(ground, seen, wanted);
-    let name = performance(&seen.id, wanted.step, wanted.attempt, wanted.part);
-    let report = reported(perform(ground, seen, wanted, &name));
+fn recorded(ground: &Arc<Ground>, setting: &Setting, wanted: &Perform) -> Report {
+    let record = evidence::begin(ground, setting, wanted);
+    let name = performance(&setting.id, wanted.step, wanted.attempt, wanted.part);
+    let report = reported(perform(ground, setting, wanted, &name));
     ground.performed(&name);
-    record.end(ground, seen, wanted, &report);
+    record.end(ground, setting, wanted, &report);
     report
 }
 
@@ -121,15 +131,17 @@ fn reported(performed: Performed) -> Report {
     }
 }
 
-fn perform(ground: &Arc<Ground>, seen: &SeenRun, wanted: &Perform, name: &str) -> Performed {
+/// A script needs to know nothing of where the run stands: reading that would cost more the longer the run is.
+fn perform(ground: &Arc<Ground>, setting: &Setting, wanted: &Perform, name: &str) -> Performed {
     if ground.was_stopped(name) {
         return Err(Failed::because("it was ended before it began"));
     }
+    let seen = || present(ground.tasks.load_run(&setting.id));
     match &wanted.job {
-        Job::Script(script) | Job::Gate(script) => script::run(ground, seen, wanted, name, script),
-        Job::Agent { prompt } => agent::work(ground, seen, wanted, name, prompt),
-        Job::Arbiter { prompt } => agent::judge(ground, seen, wanted, name, prompt),
-        Job::Task { .. } => task::create(ground, seen, wanted, name),
+        Job::Script(script) | Job::Gate(script) => script::run(ground, setting, wanted, name, script),
+        Job::Agent { prompt } => agent::work(ground, &seen()?, wanted, name, prompt),
+        Job::Arbiter { prompt } => agent::judge(ground, &seen()?, wanted, name, prompt),
+        Job::Task { .. } => task::create(ground, &seen()?, wanted, name),
     }
 }
 

@@ -19,7 +19,7 @@ use sluice_worker::session::{Limits, Place, Say, SessionId, Spec, Standing, Wind
 use super::Done;
 use crate::ground::{Ground, session_id, tmux_name};
 use crate::projects::described;
-use crate::runs::SeenRun;
+use crate::runs::Setting;
 use crate::tasks::Seen;
 use crate::tokens;
 
@@ -110,10 +110,10 @@ pub(super) fn about(ground: &Ground, seen: &Seen) -> BTreeMap<String, String> {
 }
 
 /// What a step of a run is told about itself.
-pub(super) fn about_run(ground: &Ground, seen: &SeenRun, wanted: &Perform) -> BTreeMap<String, String> {
-    let step = seen.plan.recipe.step(wanted.step).name.as_str().to_owned();
+pub(super) fn about_run(ground: &Ground, setting: &Setting, wanted: &Perform) -> BTreeMap<String, String> {
+    let step = setting.plan.recipe.step(wanted.step).name.as_str().to_owned();
     [
-        ("SLUICE_RUN", seen.id.clone()),
+        ("SLUICE_RUN", setting.id.clone()),
         ("SLUICE_STEP", step),
         ("SLUICE_ATTEMPT", wanted.attempt.to_string()),
         ("SLUICE_ROLE", wanted.role.to_string()),

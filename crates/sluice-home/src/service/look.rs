@@ -13,7 +13,7 @@ use super::Service;
 use crate::files::holds;
 use crate::ground::session_id;
 use crate::projects::described;
-use crate::runs::{self, SeenRun};
+use crate::runs;
 use crate::tasks::{Seen, id_of, stream};
 use crate::view::{self, Subject};
 
@@ -102,7 +102,7 @@ impl Service {
     pub fn events(&self, after: Cursor, limit: usize) -> Result<Vec<(Cursor, Value)>, Problem> {
         let logged = self.ground.tasks.log(after, limit)?;
         let mut shown = Vec::with_capacity(logged.len());
-        let (mut task, mut run): (Option<Seen>, Option<SeenRun>) = (None, None);
+        let mut task: Option<Seen> = None;
         for entry in &logged {
             if let Some(id) = id_of(&entry.stream) {
                 if task.as_ref().is_none_or(|seen| seen.id != id) {
@@ -111,14 +111,29 @@ impl Service {
                 let subject = task.as_ref().map_or(Subject::Unknown, Subject::Task);
                 shown.push((entry.cursor, view::event(entry, subject)));
             } else {
-                let id = runs::id_of(&entry.stream).unwrap_or_default();
-                if run.as_ref().is_none_or(|seen| seen.id != id) {
-                    run = self.ground.tasks.load_run(id).ok().flatten();
-                }
-                let subject = run.as_ref().map_or(Subject::Unknown, Subject::Run);
-                shown.push((entry.cursor, view::event(entry, subject)));
+                shown.push((entry.cursor, self.run_event(entry)));
             }
         }
         Ok(shown)
+    }
+
+    /// An event of a run. Where all its steps stand is read for its end only: whoever follows a long run asks often.
+    fn run_event(&self, entry: &Logged) -> Value {
+        let id = runs::id_of(&entry.stream).unwrap_or_default();
+        let Ok(Some(setting)) = self.ground.tasks.setting(id) else { return view::event(entry, Subject::Unknown) };
+        let is_end = entry.event.kind == "run.completed";
+        let ended = if is_end { self.ground.tasks.load_run(id).ok().flatten() } else { None };
+        view::event(entry, Subject::Run(&setting, ended.as_ref()))
+    }
+
+    /// Events of one run with a number above `after`, as they are shown.
+    pub fn run_events(&self, id: &str, after: u64, limit: usize) -> Result<Vec<(u64, Value)>, Problem> {
+        let stream = runs::stream(id);
+        let page = self.ground.tasks.run_history(id, after, limit)?;
+        let shown = page.into_iter().map(|(number, event)| {
+            let entry = Logged { cursor: Cursor(number), stream: stream.clone(), number, event };
+            (number, self.run_event(&entry))
+        });
+        Ok(shown.collect())
     }
 }

@@ -154,7 +154,8 @@ fn leftovers_of_a_dead_engine_are_found_by_number_or_by_mark() {
         } else {
             format!("{MARK}=test.{}.false", std::process::id())
         };
-        note(&record, &Record { mark, leader: noted.then(|| leader.clone()) }).unwrap();
+        // It is begun and never ended.
+        drop(Note::begin(&record, &Record { mark, leader: noted.then(|| leader.clone()) }).unwrap());
         assert_eq!(kill_leftover(&record).unwrap(), 1);
         child.wait().unwrap();
         assert!(!leader.lives() && !record.exists());
@@ -193,4 +194,25 @@ fn what_carries_a_mark_is_ended_wherever_it_went() {
     assert!(lives(left), "a script may leave a server behind");
     assert_eq!(end_marked(&mark, Duration::ZERO), 0);
     assert!(!lives(left));
+}
+
+#[test]
+fn the_file_of_a_note_is_used_again_and_never_stands_under_an_old_name() {
+    use std::os::unix::fs::MetadataExt;
+    let folder = tempfile::tempdir().unwrap();
+    let record = |mark: &str| Record { mark: mark.to_owned(), leader: None };
+    let (first, second) = (folder.path().join("first.json"), folder.path().join("second.json"));
+    let note = Note::begin(&first, &record("a-mark-that-is-longer-than-the-next")).unwrap();
+    let file = std::fs::metadata(&first).unwrap().ino();
+    note.end();
+    assert!(!first.exists() && note::read(&first).unwrap().is_none());
+    let note = Note::begin(&second, &record("short")).unwrap();
+    assert_eq!(std::fs::metadata(&second).unwrap().ino(), file);
+    assert_eq!(note::read(&second).unwrap().unwrap().mark, "short");
+    // What an engine that is gone has put aside is removed, and nothing else.
+    std::fs::write(folder.path().join("aside-0-7"), "").unwrap();
+    tidy_notes(folder.path());
+    let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|it| it.unwrap().file_name()).collect();
+    assert_eq!(left, ["second.json"]);
+    note.end();
 }

@@ -12,12 +12,22 @@ use super::run::{ask, word};
 use crate::output::{Output, say};
 use crate::table;
 
+/// What an event told.
+pub(crate) enum Heard {
+    /// All there is to say, or nothing new.
+    Shown,
+    /// That one has to look.
+    More,
+}
+
 /// How a run is shown while it goes on.
 pub(crate) struct Follow {
     output: Output,
     /// The lines that move, on a terminal.
     lines: Option<MultiProgress>,
     bars: BTreeMap<String, ProgressBar>,
+    /// Where each step stands among all.
+    places: BTreeMap<String, usize>,
     /// What was last said about each step.
     told: BTreeMap<String, String>,
 }
@@ -26,22 +36,67 @@ impl Follow {
     pub(crate) fn new(output: Output) -> Self {
         let moves = output == Output::People && std::io::stderr().is_terminal();
         let lines = moves.then(|| MultiProgress::with_draw_target(ProgressDrawTarget::stderr()));
-        Follow { output, lines, bars: BTreeMap::new(), told: BTreeMap::new() }
+        Follow { output, lines, bars: BTreeMap::new(), places: BTreeMap::new(), told: BTreeMap::new() }
     }
 
     /// Shows where the run is now.
     pub(crate) fn show(&mut self, run: &Value) {
+        for (place, step) in run["steps"].as_array().into_iter().flatten().enumerate() {
+            self.places.insert(word(step, "id"), place);
+            self.note(step);
+        }
+    }
+
+    /// Tells where a step is, if that is new.
+    fn note(&mut self, step: &Value) {
         if self.output == Output::Json {
             return;
         }
-        for step in run["steps"].as_array().into_iter().flatten() {
-            let (id, status) = (word(step, "id"), word(step, "status"));
-            let now = format!("{status} {} {}", word(step, "attempt"), word(step, "round"));
-            let before = self.told.insert(id.clone(), now.clone());
-            if before.as_ref() != Some(&now) && status != "waiting" && status != "ready" {
-                self.tell(&id, &status, step);
-            }
+        let (id, status) = (word(step, "id"), word(step, "status"));
+        let now = format!("{status} {} {}", word(step, "attempt"), word(step, "round"));
+        let before = self.told.insert(id.clone(), now.clone());
+        if before.as_ref() != Some(&now) && status != "waiting" && status != "ready" {
+            self.tell(&id, &status, step);
         }
+    }
+
+    /// Hears of an event. The beginning and the end of a step say all there is to say, and are put into what is known of
+    /// the run; after anything else one has to look. To look each time would cost a long run its length at every step.
+    pub(crate) fn hear(&mut self, run: &mut Value, line: &str) -> Heard {
+        let Ok(event) = serde_json::from_str::<Value>(line) else { return Heard::More };
+        let number = event["id"].as_str().and_then(|id| id.rsplit_once(':')?.1.parse::<u64>().ok());
+        if number.is_some_and(|number| run["version"].as_u64().is_some_and(|known| number <= known)) {
+            return Heard::Shown; // it was seen when one looked
+        }
+        // With an open question, the end of another step may be what makes the run wait for its answer.
+        if !run["question"].is_null() {
+            return Heard::More;
+        }
+        let kind = event["type"].as_str().unwrap_or_default();
+        let says_nothing = ["step.ready", "effect.settled", "step.part.started", "step.part.ended"];
+        if says_nothing.iter().any(|end| kind.ends_with(end)) {
+            return Heard::Shown;
+        }
+        let (data, time) = (&event["data"], &event["time"]);
+        let is_start = ["step.started", "step_started"].iter().any(|end| kind.ends_with(end));
+        let is_end = ["step.completed", "step_completed"].iter().any(|end| kind.ends_with(end));
+        let place = data["step_id"].as_str().and_then(|id| self.places.get(id).copied());
+        let step = place.and_then(|place| run["steps"].get_mut(place));
+        let Some(step) = step.filter(|step| step["id"] == data["step_id"]) else { return Heard::More };
+        if is_start {
+            step["status"] = "running".into();
+            step["attempt"] = data["attempt"].clone();
+            step["started_at"] = time.clone();
+        } else if is_end && data["status"] == "completed" {
+            step["status"] = "completed".into();
+            step["result"] = data["result"].clone();
+            step["finished_at"] = time.clone();
+        } else {
+            return Heard::More;
+        }
+        let step = step.clone();
+        self.note(&step);
+        Heard::Shown
     }
 
     fn tell(&mut self, id: &str, status: &str, step: &Value) {

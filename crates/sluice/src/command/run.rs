@@ -6,7 +6,7 @@ use sluice_api::client::escape;
 use sluice_api::project::ProjectList;
 use sluice_api::run::{StartRun, StepSays};
 
-use super::follow::Follow;
+use super::follow::{Follow, Heard};
 use crate::args::{Answer, Run, Start, Step, StepSaid};
 use crate::engine::connect;
 use crate::output::{Exit, Failure, Output, print, print_json, say};
@@ -72,7 +72,12 @@ fn follow(client: &Client, id: &str, output: Output) -> Result<Exit, Failure> {
     let mut looked = Ok(());
     progress.show(&run["run"]);
     if !is_still(&run["run"]) {
-        client.lines(&format!("/v1/events?follow=true&correlation={}", escape(id)), |_| {
+        let known = run["run"]["version"].as_u64().unwrap_or_default();
+        client.lines(&format!("{path}/events?follow=true&after={known}"), |line| {
+            match progress.hear(&mut run["run"], line) {
+                Heard::Shown => return true,
+                Heard::More => {}
+            }
             match client.get::<Value>(&path) {
                 Ok(now) => run = now,
                 Err(problem) => looked = Err(problem),

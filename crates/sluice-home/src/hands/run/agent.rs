@@ -92,7 +92,7 @@ fn agent(
     let id = SessionId::new(name)?;
     let private = ground.places.attempt(name);
     let mut environment = start::inherited(ground);
-    environment.extend(start::about_run(ground, seen, wanted));
+    environment.extend(start::about_run(ground, &seen.setting(), wanted));
     environment.insert("SLUICE_TOKEN".into(), start::token(&id, &private)?);
     let lookup = |name: &str| environment.get(name).map(OsString::from);
     let permissions = match allowed {

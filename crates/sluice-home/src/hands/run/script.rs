@@ -14,7 +14,7 @@ use super::super::{GRACE, OUTPUT_LIMIT, record, start};
 use super::{Failed, Performed};
 use crate::ground::Ground;
 use crate::projects::described;
-use crate::runs::SeenRun;
+use crate::runs::{SeenRun, Setting};
 
 /// Bytes of what a command prints that are kept in the run; all of a longer output's beginning and end.
 const KEPT: usize = 1 << 20;
@@ -22,9 +22,9 @@ const KEPT: usize = 1 << 20;
 const SUMMARY: usize = 2000;
 
 /// Runs the command of a step.
-pub(super) fn run(ground: &Arc<Ground>, seen: &SeenRun, wanted: &Perform, name: &str, script: &Wanted) -> Performed {
+pub(super) fn run(ground: &Arc<Ground>, setting: &Setting, wanted: &Perform, name: &str, script: &Wanted) -> Performed {
     let mut environment = start::inherited(ground);
-    environment.extend(start::about_run(ground, seen, wanted));
+    environment.extend(start::about_run(ground, setting, wanted));
     environment.extend(script.environment.iter().cloned());
     let record = record(ground, name, "step");
     kill_leftover(&record).map_err(|failure| described(&failure))?;
@@ -33,7 +33,7 @@ pub(super) fn run(ground: &Arc<Ground>, seen: &SeenRun, wanted: &Perform, name: 
     let script = Script {
         program: Program::Shell(script.script.clone()),
         environment,
-        folder: PathBuf::from(seen.folder()),
+        folder: PathBuf::from(setting.folder()),
         input: Vec::new(),
         timeout: None, // the run has its own, and ends it
         grace: GRACE,
