@@ -24,6 +24,7 @@ pub mod rooms;
 pub mod runs;
 pub mod service;
 pub mod skills;
+mod state_runs;
 pub mod tasks;
 mod threads;
 mod triggers;

@@ -13,7 +13,8 @@ mod workspaces;
 
 pub(crate) use create::create_task;
 pub use runs::by_hand;
-pub(crate) use start::{Started, repeat, start_again, start_as};
+pub(crate) use runs::say;
+pub(crate) use start::{Started, repeat, start_again, start_as, startable};
 
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use sluice_api::problem::{Problem, Status};
 use sluice_api::run::StartRun;
+use sluice_core::lifecycle::StateRun;
 use sluice_core::recipe::{Data, Dialect, InputKind, Recipe};
 use sluice_core::run::{Given, Kind, Mode, Origin, Plan};
 use sluice_dialect::catalogue::{Catalogue, Entry, Places, load_path};
@@ -36,6 +37,10 @@ pub(crate) struct Started {
     pub(crate) id: Option<String>,
     /// The recipes that led to it.
     pub(crate) cause: Vec<String>,
+    /// The task whose state starts it.
+    pub(crate) task: String,
+    /// The worktree that it is lent, and does not own; one of its own unless given.
+    pub(crate) workspace: Option<String>,
 }
 
 /// Starts a recipe.
@@ -60,9 +65,10 @@ pub(crate) fn start_as(ground: &Arc<Ground>, wanted: &StartRun, started: Started
     for named in recipe.steps.iter().filter_map(|step| step.harness.as_ref()) {
         ground.harnesses.get(named).map_err(|error| unusable(&wanted.recipe, &error.to_string()))?;
     }
-    let workspace = match mode {
-        Mode::ByHand => String::new(),
-        Mode::Engine => worktree(ground, &root, &id)?,
+    let workspace = match (mode, started.workspace) {
+        (Mode::ByHand, _) => String::new(),
+        (Mode::Engine, Some(lent)) => lent,
+        (Mode::Engine, None) => worktree(ground, &root, &id)?,
     };
     let given = Given {
         id: id.clone(),
@@ -71,9 +77,30 @@ pub(crate) fn start_as(ground: &Arc<Ground>, wanted: &StartRun, started: Started
         prompt: wanted.prompt.clone().unwrap_or_default(),
         workspace,
         work_order: wanted.work_order.clone().unwrap_or_default(),
-        origin: Origin { kind, root: root.display().to_string(), harness, cause: started.cause },
+        origin: Origin { kind, root: root.display().to_string(), harness, cause: started.cause, task: started.task },
     };
     begin(ground, &found.plan, found.pinned, given)
+}
+
+/// Whether a recipe can be started for a task in this repository, and takes what it is given. What each input is worth is
+/// known only then.
+pub(crate) fn startable(ground: &Ground, root: &Path, run: &StateRun) -> Result<(), Problem> {
+    let found = find(&run.recipe, root, root, ground.places.home())?;
+    let recipe = &found.plan.recipe;
+    if recipe.repeat.is_some() {
+        return Err(unusable(&run.recipe, "it repeats by itself, and a task waits for its end"));
+    }
+    let Some(declared) = &recipe.inputs else { return Ok(()) };
+    let is_given = |name: &str| run.inputs.iter().any(|(given, _)| given == name);
+    let missing =
+        declared.iter().find(|input| input.required && input.default.is_none() && !is_given(input.name.as_str()));
+    if let Some(missing) = missing {
+        return Err(unusable(&run.recipe, &format!("it needs the input `{}`", missing.name)));
+    }
+    match run.inputs.iter().find(|(name, _)| !declared.iter().any(|input| input.name.as_str() == name)) {
+        Some((name, _)) => Err(unusable(&run.recipe, &format!("it has no input `{name}`"))),
+        None => Ok(()),
+    }
 }
 
 /// Records a run that starts now.
@@ -246,7 +273,7 @@ pub(crate) fn start_again(ground: &Arc<Ground>, seen: &SeenRun, effect: &str, re
         harness: Some(given.origin.harness.clone()).filter(|name| !name.is_empty()),
         ..StartRun::default()
     };
-    let started = Started { id: Some(id), cause: chain(seen) };
+    let started = Started { id: Some(id), cause: chain(seen), ..Started::default() };
     start_as(ground, &wanted, started).map(drop).map_err(|problem| problem.message)
 }
 
