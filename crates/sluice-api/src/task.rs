@@ -40,6 +40,9 @@ pub struct Task {
     pub attention: Option<String>,
     /// Where the pull request is.
     pub pr_url: Option<String>,
+    /// The run that its state has started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<String>,
     /// When it was created.
     pub created_at: String,
     /// When it last changed.

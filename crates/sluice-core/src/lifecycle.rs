@@ -47,6 +47,21 @@ pub struct State {
     pub respawn_prompt: Option<PromptName>,
     /// The prompt of an agent that is started whenever the state is entered, by escalation too.
     pub enter_prompt: Option<PromptName>,
+    /// The run that is started whenever the state is entered.
+    pub run: Option<StateRun>,
+}
+
+/// A run that a state starts. It is cancelled when the state is left.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StateRun {
+    /// Of this recipe, which is looked up when the run starts.
+    pub recipe: String,
+    /// What it is given.
+    pub inputs: Vec<(String, Template)>,
+    /// The state that the task moves to when the run has completed; without one it stays.
+    pub completed: Option<StateId>,
+    /// The state that it moves to when the run has failed; without one it stays.
+    pub failed: Option<StateId>,
 }
 
 /// A permitted move.

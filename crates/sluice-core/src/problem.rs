@@ -128,6 +128,12 @@ codes! {
     NoSuchMove = "S0120", Warning;
     /// A guard that can never hold.
     NeverHolds = "S0121", Warning;
+    /// The run of a state leads to a state that does not exist.
+    UnknownRunTarget = "S0122", Error;
+    /// The run of a state leads along a transition that does not exist.
+    NoRunMove = "S0123", Error;
+    /// A run that is never started.
+    RunNeverStarts = "S0124", Error;
 
     // Recipes.
     /// Two steps or inputs have the same name.

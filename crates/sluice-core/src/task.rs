@@ -7,8 +7,8 @@
 //!
 //! The law stands in two tables: [`law::answer`] says what a task does with an input, [`session::Session::after`] what
 //! becomes of a session. The stories behind the first stand in `moves` (transition, guard, gate), `hooks` and
-//! `outcomes` (one job after another), `spawn` (agents), `exits` (agents that end by themselves), and `commands` (what
-//! people ask for). `docs/machines/task.md` is drawn from the tables.
+//! `outcomes` (one job after another), `spawn` (agents), `exits` (agents that end by themselves), `runs` (what a state
+//! starts), and `commands` (what people ask for). `docs/machines/task.md` is drawn from the tables.
 //!
 //! Nothing here reads a clock, a file or a screen. The body of TASK.md comes in with the input; its frontmatter is
 //! only ever written, so a status that somebody forges there has no effect.
@@ -24,6 +24,7 @@ pub mod law;
 mod ledger;
 mod moves;
 mod outcomes;
+mod runs;
 mod seen;
 pub mod session;
 mod spawn;
@@ -129,6 +130,7 @@ fn answered(ledger: &mut Ledger<'_>, input: &Input) -> Answered {
         | Answer::Respawn
         | Answer::Update
         | Answer::Clear
+        | Answer::Follow
         | Answer::Settle
         | Answer::Report => carry_out(ledger, input, false),
         Answer::Watch => carry_out(ledger, input, true),
@@ -158,6 +160,7 @@ fn carry_out(ledger: &mut Ledger<'_>, input: &Input, watching: bool) -> Answered
                 ledger.heard(place, session::Change::Started, again);
             }
         }
+        Input::RunEnded { run, end, why, evidence } => runs::ended(ledger, run, *end, why, evidence),
         Input::EffectDone { key, outcome } => outcomes::done(ledger, *key, outcome),
     }
     Ok(())
@@ -190,6 +193,7 @@ fn may_ask(ledger: &Ledger<'_>, input: &Input) -> Answered {
             | Input::Update { .. }
             | Input::SessionExited { .. }
             | Input::SessionAdopted { .. }
+            | Input::RunEnded { .. }
             | Input::EffectDone { .. } => Ok(()),
             Input::Spawn { .. }
             | Input::RequestChanges { .. }

@@ -115,6 +115,18 @@ plays! {
     every_other_hook,
     a_value_that_no_command_can_be_given_fails_its_hook,
     a_move_waits_for_its_turn_but_not_behind_too_many,
+    a_state_starts_a_run_and_follows_its_end,
+    a_run_that_fails_leads_elsewhere,
+    a_run_whose_end_leads_nowhere_marks_the_task,
+    a_run_whose_move_is_refused_marks_the_task,
+    a_run_is_cancelled_when_its_state_is_left,
+    a_run_that_was_being_started_is_cancelled_too,
+    a_run_that_is_not_started_any_more,
+    a_run_that_cannot_be_started_is_started_again,
+    a_run_that_cannot_be_cancelled_keeps_the_next_from_starting,
+    a_late_end_of_a_run_is_ignored,
+    a_failed_run_that_was_opened_again,
+    created_where_a_run_starts,
 }
 
 #[test]

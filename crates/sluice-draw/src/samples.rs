@@ -26,6 +26,7 @@ pub(super) fn states(words: &str) -> Vec<State> {
                 terminal: name.ends_with('+'),
                 respawn_prompt: prompt.map(PromptName::new),
                 enter_prompt: None,
+                run: None,
             }
         })
         .collect()

@@ -12,6 +12,8 @@
 mod run;
 #[path = "golden/task.rs"]
 mod task;
+#[path = "golden/task_state.rs"]
+mod task_state;
 
 use std::path::Path;
 

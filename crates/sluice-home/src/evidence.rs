@@ -3,6 +3,7 @@
 //! Each part of an attempt has a folder with what it was told and what it gave; at the end `verdict.json` says what came
 //! of the run, by which definition and at which commit. What cannot be written is noted and fails nothing.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
@@ -165,17 +166,33 @@ fn commit(seen: &SeenRun) -> Option<String> {
     repository.standing(Path::new(seen.folder())).ok().map(|(commit, _)| commit)
 }
 
-/// Removes the evidence of a run that is forgotten.
+/// Removes the evidence of a run that is forgotten, and what its scripts printed.
 pub(crate) fn forget(ground: &Ground, run: &str) {
     let _ = std::fs::remove_dir_all(folder(ground, run));
+    let printed = ground.places.printed();
+    for name in names(&printed).filter(|name| run_of(name) == Some(run)) {
+        let _ = std::fs::remove_file(printed.join(name));
+    }
 }
 
 /// Removes the evidence of runs that the store does not know any more.
 pub(crate) fn sweep(ground: &Ground) {
-    let Ok(listing) = std::fs::read_dir(ground.places.evidence()) else { return };
-    for name in listing.filter_map(|entry| entry.ok()?.file_name().into_string().ok()) {
-        if matches!(ground.tasks.load_run(&name), Ok(None)) {
-            forget(ground, &name);
+    let printed: BTreeSet<String> =
+        names(&ground.places.printed()).filter_map(|name| run_of(&name).map(str::to_owned)).collect();
+    for run in names(&ground.places.evidence()).collect::<BTreeSet<String>>().union(&printed) {
+        if matches!(ground.tasks.load_run(run), Ok(None)) {
+            forget(ground, run);
         }
     }
+}
+
+/// The names in a folder.
+fn names(folder: &Path) -> impl Iterator<Item = String> + use<> {
+    let listing = std::fs::read_dir(folder).into_iter().flatten();
+    listing.filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+}
+
+/// The run whose script printed into the file of this name.
+fn run_of(name: &str) -> Option<&str> {
+    name.split_once('.').map(|(run, _)| run).filter(|run| !run.is_empty())
 }

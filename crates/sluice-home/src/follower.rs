@@ -1,5 +1,5 @@
 //! Reads the engine's log once, in order, for all that follows from what happened and is no decision of a machine: files
-//! that mirror processes, records of verdicts, recipes that an event starts.
+//! that mirror processes, records of verdicts, recipes that an event starts, tasks that wait for a run.
 //!
 //! How far it has come is kept in the home. After a crash it reads a little again; whoever acts on an event finds what
 //! was done the first time.
@@ -17,6 +17,8 @@ use sluice_worker::taskfile;
 use crate::evidence;
 use crate::ground::Ground;
 use crate::runs;
+use crate::state_runs;
+use crate::tasks;
 use crate::triggers::Triggers;
 
 /// Events that are read together.
@@ -42,6 +44,7 @@ pub(crate) struct Follower {
 pub(crate) fn start(ground: &Arc<Ground>) -> Result<(), Problem> {
     let mut follower = Follower::new(ground)?;
     follower.mirror_open(ground)?;
+    state_runs::look_at_all(ground)?;
     let weak = Arc::downgrade(ground);
     let thread = std::thread::Builder::new().name("follower".into());
     thread.spawn(move || follower.keep_on(&weak)).map_err(|error| Problem::fault(error.to_string()))?;
@@ -105,7 +108,11 @@ impl Follower {
     fn read(&mut self, ground: &Arc<Ground>, page: &[Logged]) {
         let mut touched = BTreeSet::new();
         let mut ended = BTreeSet::new();
+        let mut waiting = BTreeSet::new();
         for logged in page {
+            if let Some(task) = tasks::id_of(&logged.stream).filter(|_| logged.event.kind == state_runs::STARTED) {
+                waiting.insert(task.to_owned());
+            }
             let Some(id) = runs::id_of(&logged.stream) else { continue };
             self.learn(id, logged);
             touched.insert(id);
@@ -117,7 +124,12 @@ impl Follower {
         for id in ended {
             if let Ok(Some(seen)) = ground.tasks.load_run(id) {
                 evidence::conclude(ground, &seen);
+                waiting.extend(Some(seen.state.given.origin.task).filter(|task| !task.is_empty()));
             }
+        }
+        if let Err(problem) = waiting.iter().try_for_each(|task| state_runs::look(ground, task)) {
+            ground.log.line(&format!("a task has not heard of its run: {}", problem.message));
+            return std::thread::park_timeout(PAUSE);
         }
         self.triggers.refresh(ground);
         for logged in page {

@@ -5,6 +5,7 @@
 mod git;
 pub(crate) mod run;
 mod start;
+mod state_run;
 
 pub(crate) use git::{create_pr, current_branch};
 pub(crate) use start::is_secret_of;
@@ -121,6 +122,10 @@ fn instructed(ground: &Arc<Ground>, seen: &Seen, effect: &str, instruction: &Ins
         Instruction::RunCommand { workspace, script, environment } => {
             command(ground, seen, effect, &workspace.0, script, environment)
         }
+        Instruction::StartRun { recipe, inputs, workspace } => {
+            state_run::start(ground, seen, effect, recipe, inputs, workspace.as_ref())
+        }
+        Instruction::CancelRun { run } => state_run::cancel(ground, run),
         Instruction::WriteArtifact { feedback, .. } => {
             // What is true now, not what was true when it was asked for: a later writing has been asked for then.
             let truth = files::truth(seen, ground.tmux_session(seen).as_deref());

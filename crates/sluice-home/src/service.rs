@@ -18,7 +18,8 @@ pub use access::{Bearer, Denied, Turned};
 pub(crate) use create::create_task;
 pub use grimoires::{Intervention, StartGrimoire};
 pub use runs::by_hand;
-pub(crate) use start::{LOCAL, Started, burrow, repeat, start_again, start_as};
+pub(crate) use runs::say;
+pub(crate) use start::{LOCAL, Started, burrow, repeat, start_again, start_as, startable};
 
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};

@@ -110,7 +110,8 @@ impl Waiting {
             harness: Some(source.harness.clone()).filter(|harness| !harness.is_empty()),
             ..StartRun::default()
         };
-        match start_as(ground, &wanted, Started { id: Some(id), cause: source.chain.clone(), ..Started::default() }) {
+        let started = Started { id: Some(id), cause: source.chain.clone(), ..Started::default() };
+        match start_as(ground, &wanted, started) {
             Ok(_) => Ok(true),
             Err(problem) if problem.status == Status::Unavailable => Err(problem),
             Err(problem) => {
@@ -153,9 +154,7 @@ fn told(ground: &Ground, logged: &Logged) -> Result<Option<(Value, Source)>, Pro
         let Some(seen) = ground.tasks.load(id)? else { return Ok(None) };
         let project = ground.projects.get(&seen.state.about.project);
         let root = project.map_or_else(|_| ground.places.home().to_owned(), |project| project.path.into());
-        let maker = maker(id).map(|run| ground.tasks.load_run(run)).transpose()?.flatten();
-        let chain = maker.map(|run| chain(&run)).unwrap_or_default();
-        let source = Source { root, subject: id.to_owned(), chain, harness: String::new() };
+        let source = Source { root, subject: id.to_owned(), chain: chain_to(ground, id)?, harness: String::new() };
         return Ok(Some((view::event(logged, Subject::Task(&seen)), source)));
     }
     let Some(id) = runs::id_of(&logged.stream) else { return Ok(None) };
@@ -171,6 +170,12 @@ pub(crate) fn chain(seen: &SeenRun) -> Vec<String> {
     let mut chain = seen.state.given.origin.cause.clone();
     chain.push(seen.plan.recipe.name.to_string());
     chain
+}
+
+/// The recipes that led to a task.
+pub(crate) fn chain_to(ground: &Ground, task: &str) -> Result<Vec<String>, Problem> {
+    let maker = maker(task).map(|run| ground.tasks.load_run(run)).transpose()?.flatten();
+    Ok(maker.map(|run| chain(&run)).unwrap_or_default())
 }
 
 /// The run whose step a task is: its id says so.

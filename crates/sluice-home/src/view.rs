@@ -55,6 +55,7 @@ pub fn task(seen: &Seen, beside: Beside) -> Task {
         idle_seconds: beside.idle_seconds,
         attention: state.attention.as_ref().map(ToString::to_string),
         pr_url: state.pull_request.clone(),
+        run: state.run_here().map(|run| run.id.clone()),
         created_at: written(seen.card.created),
         updated_at: written(seen.card.updated),
     }
@@ -153,6 +154,8 @@ fn told(event: &Event, seen: &Seen) -> Value {
             json!({ "hook": format!("turn-{turn}/{step} {action}"), "action": action.word(), "error": error })
         }
         Event::TurnSettled { turn } => json!({ "turn": turn }),
+        Event::RunStarted { run, .. } | Event::RunLeft { run } => json!({ "run_id": run }),
+        Event::RunEnded { run, end, why } => json!({ "run_id": run, "run_status": end.word(), "reason": why }),
         Event::NotWritten(why) => json!({ "action": "write_artifact", "error": why }),
         Event::AttentionSet(attention) => json!({ "attention": attention.to_string() }),
     }

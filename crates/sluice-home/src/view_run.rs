@@ -31,6 +31,8 @@ pub fn run(seen: &SeenRun) -> Value {
         "workspace": Some(seen.folder()).filter(|folder| !folder.is_empty()),
         "prompt": state.given.prompt,
         "work_order": Some(&state.given.work_order).filter(|order| !order.is_empty()),
+        "task": Some(&state.given.origin.task).filter(|task| !task.is_empty()),
+        "cause": Some(&state.given.origin.cause).filter(|cause| !cause.is_empty()),
         "variables": variables(seen),
         "steps": (0u32..).map(StepId).zip(&state.steps).map(|(id, step)| one_step(seen, id, step)).collect::<Vec<_>>(),
         "question": state.question().map(|(step, it)| question(seen, step, it)),

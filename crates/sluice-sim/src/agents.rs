@@ -159,6 +159,7 @@ impl Life {
 
     /// An engine that has just started looks what became of the sessions that it finds in the store.
     pub(crate) fn looks(&mut self, stream: &StreamId) {
+        self.looks_at_run_again(stream);
         let Some(task) = self.watch.tasks.get(stream) else { return };
         let sessions = [task.state.main.clone(), task.state.beside.clone()];
         for session in sessions.iter().filter(|session| session.is_living()) {

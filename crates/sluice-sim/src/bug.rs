@@ -21,6 +21,8 @@ pub enum Bug {
     ForgetsTheOrder,
     /// After a restart it does not read how sessions ended meanwhile.
     ForgetsExits,
+    /// After a restart it does not look whether the runs of tasks' states ended meanwhile.
+    ForgetsRunEnds,
     /// It starts a session that it has to start again, although it runs.
     StartsTwice,
     /// It ends sessions as soon as that is decided, not when it is stored.
@@ -33,7 +35,7 @@ pub enum Bug {
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Bug; 13] = [
+    pub const ALL: [Bug; 14] = [
         Bug::AnswersBeforeDurable,
         Bug::ForgetsEffects,
         Bug::HandsOutTwice,
@@ -43,6 +45,7 @@ impl Bug {
         Bug::LosesPartOfABatch,
         Bug::ForgetsTheOrder,
         Bug::ForgetsExits,
+        Bug::ForgetsRunEnds,
         Bug::StartsTwice,
         Bug::EndsBeforeDurable,
         Bug::ForgetsReservations,

@@ -37,8 +37,8 @@ const OWN: &[&str] = &[
      - {name: polish, type: agent-loop, max_iterations: 2, prompt: p, arbiter_prompt: q}\n",
 ];
 
-/// A lifecycle with what the built-in ones lack: the hooks that reach out, an agent that is started on entering a
-/// state, crashes without a state `stuck`, and a worker that cannot be started again to be told something.
+/// A lifecycle with what the built-in ones lack: the hooks that reach out, an agent and a run that are started on entering
+/// a state, crashes without a state `stuck`, and a worker that cannot be started again to be told something.
 const ODD: &str = "
 name: odd
 version: 1
@@ -46,6 +46,7 @@ states:
   pending: {}
   work: {respawn_prompt: work}
   review: {respawn_prompt: judge}
+  checked: {run: {recipe: check, inputs: {branch: '{branch}'}, completed: shown, failed: cancelled}}
   shown: {enter_prompt: show}
   done: {terminal: true}
   cancelled: {terminal: true}
@@ -74,10 +75,13 @@ transitions:
     when: review_round >= 3
     hooks: [{action: kill_reviewer}]
   - from: review
-    to: shown
+    to: checked
     gate: {section: '## Review', verdict: PASS}
     when: review_round < 3
     hooks: [{action: kill_reviewer}, {action: set_field, field: mood, value: hopeful}]
+  - {from: checked, to: shown}
+  - {from: checked, to: work, hooks: [{action: spawn_agent, prompt: work}]}
+  - {from: checked, to: cancelled, hooks: [{action: kill_session}, {action: release_workspace}]}
   - {from: shown, to: work, hooks: [{action: spawn_agent, prompt: work}]}
   - {from: shown, to: done, hooks: [{action: kill_session}, {action: release_workspace}, {action: spawn_next}]}
   - {from: pending, to: cancelled}

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use sluice_core::lifecycle::FieldValue;
 use sluice_core::task::Evidence;
 use sluice_core::task::effect::StartSession;
+use sluice_core::task::input::RunEnd;
 use sluice_core::task::session::{Exit, Place, Role, SessionId};
 use sluice_core::task::state::{Tree, WorkspaceName};
 use sluice_store::StreamId;
@@ -63,6 +64,8 @@ impl Sheet {
 #[derive(Default)]
 pub(crate) struct Ground {
     pub(crate) processes: BTreeMap<(StreamId, SessionId), Process>,
+    /// The runs of tasks' states, by the effect that started each, and how each ended.
+    pub(crate) runs: BTreeMap<(StreamId, String), Option<RunEnd>>,
     /// Which task each worktree is bound to.
     bound: BTreeMap<WorkspaceName, StreamId>,
     /// Kept free by the engine that runs, until what it is for is durable.
@@ -114,6 +117,9 @@ impl Ground {
         if let Some(id) = self.living(stream).next() {
             return Err(format!("{stream}: {} is released while {id} works in it", name.0));
         }
+        if let Some(run) = self.going(stream).next() {
+            return Err(format!("{stream}: {} is released while the run {run} works in it", name.0));
+        }
         self.clinging.remove(stream);
         match self.bound.remove(name) {
             Some(other) if other != *stream => Err(format!("{stream}: {} of {other} is released", name.0)),
@@ -125,6 +131,24 @@ impl Ground {
     pub(crate) fn living(&self, stream: &StreamId) -> impl Iterator<Item = SessionId> {
         let of_task = self.processes.iter().filter(move |((task, _), it)| task == stream && it.exit.is_none());
         of_task.map(|((_, id), _)| *id)
+    }
+
+    /// The runs of a task's states that go on.
+    pub(crate) fn going(&self, stream: &StreamId) -> impl Iterator<Item = &str> {
+        let of_task = self.runs.iter().filter(move |((task, _), it)| task == stream && it.is_none());
+        of_task.map(|((_, id), _)| id.as_str())
+    }
+
+    /// The run of a state starts: never beside another of the same task, or without the task's own worktree.
+    pub(crate) fn run(&mut self, stream: &StreamId, id: &str, workspace: Option<&WorkspaceName>) -> Result<(), String> {
+        if let Some(other) = self.going(stream).next() {
+            return Err(format!("{stream}: the run {id} starts while {other} goes on"));
+        }
+        if self.bound_to(stream) != workspace {
+            return Err(format!("{stream}: the run {id} starts in {workspace:?}, which is not its"));
+        }
+        self.runs.insert((stream.clone(), id.to_owned()), None);
+        Ok(())
     }
 
     /// A process starts: never a second one in the same place, of the same role, or without the task's own worktree.

@@ -3,7 +3,7 @@
 
 use sluice_core::machine::Moment;
 use sluice_core::task::effect::StartSession;
-use sluice_core::task::input::{Found, Outcome as Ended, Room};
+use sluice_core::task::input::{Found, Outcome as Ended, Room, RunEnd};
 use sluice_core::task::session::{Exit, Place, SessionId};
 use sluice_core::task::state::WorkspaceName;
 use sluice_core::task::{Asker, Input, Instruction};
@@ -98,7 +98,12 @@ impl Life {
         let unlucky = self.chance.percent(if self.now < CALM { 7 } else { 2 });
         let outcome = match unlucky && !again {
             true => self.fails(stream, &effect.instruction),
-            false => self.succeeds(stream, &effect.instruction, again)?,
+            false => match &effect.instruction {
+                Instruction::StartRun { workspace, .. } => {
+                    self.starts_run(stream, &it.effect.id, workspace.as_ref(), again)?
+                }
+                other => self.succeeds(stream, other, again)?,
+            },
         };
         if matches!(outcome, Ended::Ok(_)) {
             self.ground.does(stream, &it.effect.id);
@@ -117,7 +122,9 @@ impl Life {
                 }
                 self.ground.clinging.insert(stream.clone());
             }
-            Instruction::ReleaseWorkspace { .. } => drop(self.ground.clinging.insert(stream.clone())),
+            Instruction::CancelRun { .. } | Instruction::ReleaseWorkspace { .. } => {
+                self.ground.clinging.insert(stream.clone());
+            }
             Instruction::WriteArtifact { .. } => self.ground.sheet(stream).is_behind = true,
             Instruction::AcquireWorkspace { .. }
             | Instruction::StartSession(_)
@@ -127,6 +134,7 @@ impl Life {
             | Instruction::CreatePr
             | Instruction::DeleteRemoteBranch
             | Instruction::Notify { .. }
+            | Instruction::StartRun { .. }
             | Instruction::RunCommand { .. } => {}
         }
         Ended::Failed("no luck".into())
@@ -148,6 +156,11 @@ impl Life {
             }
             Instruction::SpawnNext if !again => self.spawns_next(),
             Instruction::CreatePr => return Ok(Ended::Ok(Found::PullRequest(format!("pull/{stream}")))),
+            Instruction::CancelRun { run } => {
+                if let Some(end) = self.ground.runs.get_mut(&(stream.clone(), run.clone())) {
+                    end.get_or_insert(RunEnd::Cancelled);
+                }
+            }
             Instruction::RunCommand { workspace, .. } => {
                 if self.ground.bound_to(stream) != Some(workspace) {
                     return Err(format!("{stream}: a command runs in {}, which is not its", workspace.0));
@@ -164,6 +177,7 @@ impl Life {
             Instruction::SpawnNext
             | Instruction::PushBranch
             | Instruction::DeleteRemoteBranch
+            | Instruction::StartRun { .. }
             | Instruction::Notify { .. } => {}
         }
         Ok(Ended::Ok(Found::Nothing))

@@ -17,6 +17,7 @@ mod ground;
 mod hands;
 mod people;
 mod peril;
+mod state_runs;
 mod watch;
 mod work;
 mod world;

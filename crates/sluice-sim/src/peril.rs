@@ -86,12 +86,14 @@ impl Life {
             | Due::Alarm
             | Due::Heartbeat(_)
             | Due::Exited { .. }
+            | Due::LooksAtRun(_)
             | Due::Looks(_)
             | Due::Merged(_) => {}
             Due::Performed { .. }
             | Due::Late { .. }
             | Due::Abandons { .. }
             | Due::Agent { .. }
+            | Due::RunEnds { .. }
             | Due::Person
             | Due::Killed
             | Due::Starts

@@ -68,6 +68,10 @@ pub(crate) enum Due {
     Agent { stream: StreamId, session: SessionId, stir: u64 },
     /// The engine is told that an agent's process has ended.
     Exited { stream: StreamId, session: SessionId },
+    /// The run of a task's state comes to its end.
+    RunEnds { stream: StreamId, run: String },
+    /// The engine looks whether the run of a task's state has ended.
+    LooksAtRun(StreamId),
     /// An engine that has just started looks what became of a task's sessions.
     Looks(StreamId),
     /// A person has merged a branch.
@@ -228,7 +232,7 @@ impl Life {
         let now = Moment(self.now);
         match due {
             // Whoever has something to report tries until somebody hears it.
-            Due::Performed { .. } | Due::Late { .. } if self.is_down => self.at(500, due),
+            Due::Performed { .. } | Due::Late { .. } | Due::RunEnds { .. } if self.is_down => self.at(500, due),
             Due::Stored(batch) => self.stored(batch)?,
             Due::Told(results) => self.reactor.receive(Message::Committed(results), now),
             Due::Loaded(stream) => {
@@ -251,6 +255,8 @@ impl Life {
             }
             Due::Agent { stream, session, stir } => self.agent(&stream, session, stir),
             Due::Exited { stream, session } => self.exited(&stream, session),
+            Due::RunEnds { stream, run } => self.run_ends(stream, run)?,
+            Due::LooksAtRun(stream) => self.looks_at_run(&stream),
             Due::Looks(stream) => self.looks(&stream),
             Due::Merged(stream) => self.merged(stream),
             Due::Person if self.is_down => {}
@@ -350,6 +356,10 @@ impl Life {
         let results = self.writer.append(batch.clone()).map_err(|error| error.to_string())?;
         for (append, _) in batch.iter().zip(&results).filter(|(_, result)| result.is_ok()) {
             self.watch.stored(append)?;
+            if append.events.iter().any(|event| event.kind == "task.run_started") {
+                let wait = self.soon(300);
+                self.at(wait, Due::LooksAtRun(append.stream.clone()));
+            }
         }
         Ok(results)
     }

@@ -1,11 +1,12 @@
 //! Checks a lifecycle. This file resolves names and makes the definition; the questions stand beside it:
-//! [`guards`] (do clauses overlap or leave a gap), [`exits`] (the rules about ended agents), [`shape`] (can every
-//! state be reached and left), [`explore`] and [`behaviour`] (what can happen to a task).
+//! [`guards`] (do clauses overlap or leave a gap), [`exits`] (the rules about ended agents), [`runs`] (what states
+//! start), [`shape`] (can every state be reached and left), [`explore`] and [`behaviour`] (what can happen to a task).
 
 mod behaviour;
 mod exits;
 mod explore;
 mod guards;
+mod runs;
 mod shape;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -63,6 +64,7 @@ pub fn check(mut draft: Draft, findings: &mut Findings) -> Option<Lifecycle> {
     guards::check(draft, &definition, &ways, findings);
     let reached = shape::check(draft, &definition, &ways, findings);
     let definition = definition.finish()?;
+    runs::check(draft, &definition, findings);
     if findings.errors() == errors {
         behaviour::check(draft, &definition, &reached, findings);
     }
@@ -222,6 +224,7 @@ fn resolve_state(state: &draft::State, names: &Names<'_>, findings: &mut Finding
         terminal: state.terminal,
         respawn_prompt: prompt(&state.respawn_prompt, "respawn_prompt"),
         enter_prompt: prompt(&state.enter_prompt, "enter_prompt"),
+        run: state.run.as_ref().map(|run| runs::resolve(state, run, names, findings)),
     }
 }
 

@@ -34,7 +34,7 @@ pub const MOST_STEPS: usize = 10_000;
 /// The most declared inputs of one recipe.
 pub const MOST_INPUTS: usize = 1_000;
 /// The events that a trigger can wait for.
-pub const EVENTS: [&str; 32] = [
+pub const EVENTS: [&str; 35] = [
     "task.created",
     "status.changed",
     "agent.spawned",
@@ -45,6 +45,9 @@ pub const EVENTS: [&str; 32] = [
     "task.merged",
     "task.cancelled",
     "pr.created",
+    "task.run_started",
+    "task.run_ended",
+    "task.run_left",
     "workflow.started",
     "workflow.step.started",
     "workflow.step.completed",

@@ -36,6 +36,23 @@ pub struct State {
     pub respawn_prompt: Option<At<String>>,
     /// `enter_prompt`
     pub enter_prompt: Option<At<String>>,
+    /// `run`
+    pub run: Option<Run>,
+}
+
+/// The keys of `run`.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// Where the key itself stands.
+    pub span: Span,
+    /// `recipe`
+    pub recipe: At<String>,
+    /// `inputs`, by name.
+    pub inputs: Vec<(At<String>, Text)>,
+    /// `completed`
+    pub completed: Option<At<String>>,
+    /// `failed`
+    pub failed: Option<At<String>>,
 }
 
 /// An entry of `transitions`.

@@ -45,6 +45,8 @@ pub struct Origin {
     pub harness: String,
     /// The recipes whose runs led to this one, the first of them first; empty: a person started it.
     pub cause: Vec<String>,
+    /// The task whose state started it; empty: none did. It works in that task's worktree, if it has one.
+    pub task: String,
 }
 
 /// What a run is called where it was started.

@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::event::{Created, Event, Moved};
-use super::input::Update;
+use super::input::{Asker, RunEnd, Update};
+use super::runs;
 use super::session::{Change, Next, Place, Session, SessionId};
-use super::state::{EdgeId, Job, Start, StatePrompt, TaskState, Turn, Visit, Workspace};
+use super::state::{EdgeId, Job, Start, StatePrompt, TaskRun, TaskState, Turn, Visit, Workspace};
 use crate::lifecycle::{FieldValue, Hook, Lifecycle, StateId, Transition};
 use crate::name::FieldName;
 
@@ -29,6 +30,7 @@ impl TaskState {
             attention: None,
             judged: None,
             pull_request: None,
+            run: None,
             events: 1,
         }
     }
@@ -52,12 +54,20 @@ impl TaskState {
                 if transition.is_some_and(starts_beside) {
                     self.visit.watch = Place::Beside;
                 }
-                self.push_turn(*turn, 0, beginning(lifecycle, self.status, *edge));
+                let mut jobs = beginning(lifecycle, self.status, *edge);
+                if lifecycle.state(self.status).run.is_some() {
+                    jobs.extend(self.run_again());
+                }
+                self.push_turn(*turn, 0, jobs);
             }
             Event::Respawning { turn, place, .. } => {
                 self.visit.watch = *place;
                 let start = Start { state: self.status, prompt: StatePrompt::Respawn, place: *place, again: true };
-                self.push_turn(*turn, 0, VecDeque::from([Job::Start(start)]));
+                let jobs = match runs::only(lifecycle, self.status) {
+                    true => self.run_again(),
+                    false => VecDeque::from([Job::Start(start)]),
+                };
+                self.push_turn(*turn, 0, jobs);
             }
             Event::Crashed { count, .. } => self.crash_count = *count,
             Event::Updated(Update::Summary(text)) => self.about.summary.clone_from(text),
@@ -87,6 +97,15 @@ impl TaskState {
                     self.crash_count = self.crash_count.saturating_sub(turn.crashes);
                 }
             }
+            Event::RunStarted { turn, run } => {
+                self.run = Some(TaskRun { id: run.clone(), turn: *turn, end: None });
+            }
+            Event::RunEnded { end, .. } => {
+                if let Some(run) = &mut self.run {
+                    run.end = Some(*end);
+                }
+            }
+            Event::RunLeft { .. } => self.run = None,
             Event::AttentionSet(attention) => self.attention = Some(attention.clone()),
             Event::AttentionCleared => self.attention = None,
             Event::Created(_) | Event::Advanced { .. } | Event::Merged | Event::Cancelled | Event::NotWritten(_) => {}
@@ -95,6 +114,7 @@ impl TaskState {
 
     fn moved(&mut self, lifecycle: &Lifecycle, moved: &Moved) {
         let transition = moved.edge.and_then(|edge| self::edge(lifecycle, edge));
+        let mut jobs = self.leave_run(moved.by);
         self.status = moved.to;
         self.visit = Visit {
             turn: moved.turn,
@@ -107,17 +127,38 @@ impl TaskState {
             self.judged.clone_from(&moved.judged);
         }
         let hooks = transition.map_or(0, |transition| transition.hooks.len());
-        let mut jobs: VecDeque<Job> = moved
-            .edge
-            .into_iter()
-            .flat_map(|edge| (0u32..).take(hooks).map(move |hook| Job::Hook { edge, hook }))
-            .collect();
+        let of_edge = |edge| (0u32..).take(hooks).map(move |hook| Job::Hook { edge, hook });
+        jobs.extend(moved.edge.into_iter().flat_map(of_edge));
         if lifecycle.state(moved.to).enter_prompt.is_some() {
             let start = Start { state: moved.to, prompt: StatePrompt::Enter, place: Place::Main, again: false };
             jobs.push_back(Job::Start(start));
         }
+        if lifecycle.state(moved.to).run.is_some() {
+            jobs.push_back(Job::StartRun(moved.to));
+        }
         let crashes = self.crashes_here();
         self.push_turn(moved.turn, crashes, jobs);
+    }
+
+    /// What is done about the run of the state that is left, before anything else: it may work in the workspace. One
+    /// that has ended is left alone, but a failed one may have been opened again by the person who moves the task now.
+    fn leave_run(&mut self, by: Asker) -> VecDeque<Job> {
+        let is_over = |run: &TaskRun| match run.end {
+            Some(RunEnd::Completed | RunEnd::Cancelled) => true,
+            Some(RunEnd::Failed) => by == Asker::Engine,
+            None => false,
+        };
+        if self.run.as_ref().is_some_and(is_over) {
+            self.run = None;
+        }
+        let starts = self.turns.iter().flat_map(|turn| &turn.jobs).any(|job| matches!(job, Job::StartRun(_)));
+        if self.run.is_some() || starts { VecDeque::from([Job::CancelRun]) } else { VecDeque::new() }
+    }
+
+    /// The run of the present state once more; what is left of the one before is cancelled.
+    fn run_again(&self) -> VecDeque<Job> {
+        let before = self.run.as_ref().map(|_| Job::CancelRun);
+        before.into_iter().chain([Job::StartRun(self.status)]).collect()
     }
 
     fn push_turn(&mut self, number: u32, crashes: u32, jobs: VecDeque<Job>) {
@@ -174,6 +215,7 @@ fn beginning(lifecycle: &Lifecycle, state: StateId, edge: Option<EdgeId>) -> Vec
             let hooks = (0u32..).zip(&transition.hooks).filter(|(_, hook)| belongs(hook));
             jobs.extend(hooks.map(|(hook, _)| Job::Hook { edge: id, hook }));
         }
+        None if runs::only(lifecycle, state) && lifecycle.state(state).enter_prompt.is_none() => {}
         None => {
             let enters = lifecycle.state(state).enter_prompt.is_some();
             let prompt = if enters { StatePrompt::Enter } else { StatePrompt::Respawn };

@@ -7,6 +7,7 @@ use super::hooks::{self, starts_soon};
 use super::input::{Asker, Evidence, Room, Update};
 use super::ledger::Ledger;
 use super::moves::{self, DONE, edges};
+use super::runs;
 use super::session::Place;
 use super::spawn::Manner;
 use super::state::{Attention, EdgeId};
@@ -35,7 +36,7 @@ pub(super) fn spawn(ledger: &mut Ledger<'_>, by: Asker, evidence: &Evidence, roo
     }
     let edge = edges(lifecycle).find(|(_, edge)| edge.to == status && spawns(edge)).map(|(id, _)| id);
     let state = lifecycle.state(status);
-    if edge.is_none() && state.enter_prompt.is_none() && state.respawn_prompt.is_none() {
+    if edge.is_none() && state.enter_prompt.is_none() && state.respawn_prompt.is_none() && state.run.is_none() {
         return nothing();
     }
     if moves::make_room(ledger, room) {
@@ -47,11 +48,15 @@ pub(super) fn spawn(ledger: &mut Ledger<'_>, by: Asker, evidence: &Evidence, roo
     Ok(())
 }
 
-/// Starts the agent of this state again, if it has a prompt, a workspace and no living session.
+/// Starts the agent of this state again, if it has a prompt, a workspace and no living session; where a state has only a
+/// run, that.
 pub(super) fn respawn(ledger: &mut Ledger<'_>, by: Asker) -> Answered {
     let status = ledger.state.status;
     let name = ledger.lifecycle.state_name(status);
     let refuse = |code, message: String| Err(Refusal::new(code, message));
+    if runs::only(ledger.lifecycle, status) {
+        return runs::again(ledger, by);
+    }
     if ledger.lifecycle.state(status).respawn_prompt.is_none() {
         let message = format!("Respawn not allowed: state `{name}` has no `respawn_prompt`");
         return refuse(RefusalCode::NotRespawnable, message);

@@ -96,6 +96,8 @@ actions! {
     Notify = "notify",
     RunCommand = "run_command",
     SetField = "set_field",
+    StartRun = "start_run",
+    CancelRun = "cancel_run",
     WriteArtifact = "write_artifact",
 }
 
@@ -196,6 +198,20 @@ pub enum Instruction {
         script: String,
         /// The values in it.
         environment: Vec<(String, String)>,
+    },
+    /// Start a run, of a recipe that is looked up now.
+    StartRun {
+        /// Its recipe.
+        recipe: String,
+        /// What it is given.
+        inputs: Vec<(String, String)>,
+        /// The task's own worktree, if it has one: the run works there.
+        workspace: Option<WorkspaceName>,
+    },
+    /// Cancel a run, if it has not ended.
+    CancelRun {
+        /// Which.
+        run: String,
     },
     /// Write TASK.md: the engine's keys, and perhaps a person's feedback below the body.
     WriteArtifact {

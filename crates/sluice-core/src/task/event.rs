@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::effect::Action;
-use super::input::{Asker, Update};
+use super::input::{Asker, RunEnd, Update};
 use super::seen::Digest;
 use super::session::{Change, Exit, Place, SessionId};
 use super::state::{About, Attention, EdgeId, Judged, WorkspaceName};
@@ -107,6 +107,27 @@ pub enum Event {
         /// The turn.
         turn: u32,
     },
+    /// The run of a state was started.
+    RunStarted {
+        /// By this turn.
+        turn: u32,
+        /// Its id.
+        run: String,
+    },
+    /// The run of the present state has ended.
+    RunEnded {
+        /// Which.
+        run: String,
+        /// How.
+        end: RunEnd,
+        /// What it says about that.
+        why: String,
+    },
+    /// The task has left the state of a run, which was cancelled if it had not ended.
+    RunLeft {
+        /// Which.
+        run: String,
+    },
     /// Writing TASK.md failed.
     NotWritten(String),
     /// A person should look.
@@ -200,6 +221,9 @@ impl Event {
                 Settlement::Failed(_) => "hook.failed",
             },
             Event::TurnSettled { .. } => "turn.settled",
+            Event::RunStarted { .. } => "task.run_started",
+            Event::RunEnded { .. } => "task.run_ended",
+            Event::RunLeft { .. } => "task.run_left",
             Event::NotWritten(_) => "hook.failed",
             Event::AttentionSet(_) => "attention.set",
             Event::AttentionCleared => "attention.cleared",

@@ -4,6 +4,7 @@ use super::apply::edge as edge_at;
 use super::effect::{Action, Instruction, Occasion};
 use super::event::{Event, Settlement};
 use super::ledger::Ledger;
+use super::runs;
 use super::session::{Change, Place, Session};
 use super::spawn::{self, Plan};
 use super::state::{Attention, EdgeId, Job, Workspace};
@@ -32,6 +33,8 @@ fn perform(ledger: &mut Ledger<'_>, job: Job) {
     let (edge, hook) = match job {
         Job::Acquire => return acquire(ledger),
         Job::Start(_) => return spawn_planned(ledger, job),
+        Job::StartRun(state) => return runs::start(ledger, state),
+        Job::CancelRun => return runs::cancel(ledger),
         Job::Hook { edge, hook } => (edge, edge_at(lifecycle, edge).and_then(|edge| edge.hooks.get(hook as usize))),
     };
     let Some(hook) = hook else { return ledger.settle(Settlement::Idle) };
@@ -79,12 +82,15 @@ fn acquire(ledger: &mut Ledger<'_>) {
 }
 
 fn release(ledger: &mut Ledger<'_>) {
-    // The next task would share the worktree with an agent that nobody could end.
+    // The next task would share the worktree with an agent or a run that nobody could end.
     let haunted = [Place::Main, Place::Beside].map(|place| matches!(ledger.state.session(place), Session::Ending(_)));
     match ledger.state.workspace.clone() {
         Workspace::Unbound => ledger.settle(Settlement::Idle),
         Workspace::Bound(_) if haunted.contains(&true) => {
             ledger.settle(Settlement::Skipped("a session in it could not be ended".into()));
+        }
+        Workspace::Bound(_) if ledger.state.has_open_run() => {
+            ledger.settle(Settlement::Skipped("a run in it could not be cancelled".into()));
         }
         Workspace::Reserved(workspace) | Workspace::Bound(workspace) => {
             ledger.ask(Action::ReleaseWorkspace, Instruction::ReleaseWorkspace { workspace });
@@ -186,6 +192,8 @@ pub(super) fn ends_soon(ledger: &Ledger<'_>, place: Place, later: bool) -> bool 
             | Action::Notify
             | Action::RunCommand
             | Action::SetField
+            | Action::StartRun
+            | Action::CancelRun
             | Action::WriteArtifact => false,
         })
     })

@@ -144,6 +144,17 @@ pub enum Input {
         /// Which.
         session: SessionId,
     },
+    /// The run of the present state has ended, as far as its watcher knows.
+    RunEnded {
+        /// Which.
+        run: String,
+        /// How.
+        end: RunEnd,
+        /// What it says about that; may be empty.
+        why: String,
+        /// What the files say.
+        evidence: Evidence,
+    },
     /// An effect has come to its end.
     EffectDone {
         /// Which.
@@ -184,6 +195,30 @@ pub enum Found {
     Workspace(WorkspaceName),
     /// The address of the pull request.
     PullRequest(String),
+    /// The id of the run that was started.
+    Run(String),
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunEnd {
+    /// Well.
+    Completed,
+    /// A step failed, and nothing could go on.
+    Failed,
+    /// Somebody gave it up.
+    Cancelled,
+}
+
+impl RunEnd {
+    /// As people see it.
+    pub fn word(self) -> &'static str {
+        match self {
+            RunEnd::Completed => "completed",
+            RunEnd::Failed => "failed",
+            RunEnd::Cancelled => "cancelled",
+        }
+    }
 }
 
 macro_rules! kinds {
@@ -225,6 +260,7 @@ kinds! {
     ClearAttention = "clear attention",
     SessionExited = "session exited",
     SessionAdopted = "session adopted",
+    RunEnded = "run ended",
     EffectDone = "effect done",
 }
 
@@ -241,7 +277,10 @@ impl Input {
             | Input::Respawn { by }
             | Input::Update { by, .. }
             | Input::ClearAttention { by } => *by,
-            Input::SessionExited { .. } | Input::SessionAdopted { .. } | Input::EffectDone { .. } => Asker::Engine,
+            Input::SessionExited { .. }
+            | Input::SessionAdopted { .. }
+            | Input::RunEnded { .. }
+            | Input::EffectDone { .. } => Asker::Engine,
         }
     }
 }

@@ -27,6 +27,8 @@ pub enum Answer {
     Watch,
     /// Notes what became of the session.
     Note,
+    /// Moves as the run of its state ended, if it is that one; where it cannot, it is marked.
+    Follow,
     /// Settles the hook that waited for it, and goes on to the next.
     Settle,
     /// Is marked if TASK.md could not be written; any other outcome comes late.
@@ -53,6 +55,8 @@ pub fn answer(phase: Phase, input: InputKind) -> Answer {
         (Waiting | Standing | Settling, I::SessionExited) => Answer::Watch,
         (Closing, I::SessionExited) => Answer::Note,
         (Waiting | Standing | Settling | Closing, I::SessionAdopted) => Answer::Note,
+        (Waiting | Standing | Settling, I::RunEnded) => Answer::Follow,
+        (Closing | Finished, I::RunEnded) => Answer::Ignore,
         (Settling | Closing, I::EffectDone) => Answer::Settle,
         (Waiting | Standing, I::EffectDone) => Answer::Report,
         (Finished, I::SessionExited | I::SessionAdopted | I::EffectDone) => Answer::Ignore,
@@ -141,6 +145,7 @@ fn words(answer: Answer) -> String {
         Answer::Clear => "clears".into(),
         Answer::Watch => "watches".into(),
         Answer::Note => "notes".into(),
+        Answer::Follow => "follows".into(),
         Answer::Settle => "settles".into(),
         Answer::Report => "reports".into(),
         Answer::Ignore => "ignores".into(),
@@ -173,6 +178,9 @@ settled, *closing* while the hooks of its last move are under way, and then *fin
 - **checks** a merge, **closes** after one. **respawns**: prompt, workspace, dead session; not a transition.
 - **watches**: notes that the session ended. If it is the one this status watches, ended by itself, and no queued hook
   was going to end it, the first exit rule that matches is applied. **notes**: the same without the rules.
+- **follows**: the run of its state has ended, and the task moves where the state says, as the engine's own move: guard
+  and gate are asked. Where that is refused, or the state says nothing, it stays and is marked. An end of another run
+  changes nothing. Leaving such a state by any other way cancels its run first, before the hooks of the transition.
 - **settles**: the hook that waited is over, and the next one begins. **reports**: only a TASK.md that could not be
   written still matters.
 

@@ -72,6 +72,8 @@ impl<'a> Ledger<'a> {
                 .map_or(Action::Notify, Action::of),
             Job::Acquire => Action::AcquireWorkspace,
             Job::Start(start) => Action::starting(start.place),
+            Job::StartRun(_) => Action::StartRun,
+            Job::CancelRun => Action::CancelRun,
         }
     }
 

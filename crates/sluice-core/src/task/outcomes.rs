@@ -5,6 +5,7 @@ use super::event::{Event, Settlement};
 use super::hooks;
 use super::input::{Found, Outcome};
 use super::ledger::Ledger;
+use super::runs;
 use super::session::{Change, Place, Session};
 use super::spawn::{self, Plan};
 use super::state::{Attention, Job, Workspace};
@@ -52,6 +53,8 @@ fn came_back(ledger: &mut Ledger<'_>, job: Job, action: Action, outcome: &Outcom
             }
             ledger.settle(settlement(outcome));
         }
+        Action::StartRun => runs::started(ledger, outcome),
+        Action::CancelRun => runs::left(ledger, outcome),
         Action::NotifyWorker
         | Action::Increment
         | Action::SpawnNext
@@ -64,7 +67,7 @@ fn came_back(ledger: &mut Ledger<'_>, job: Job, action: Action, outcome: &Outcom
     }
 }
 
-fn settlement(outcome: &Outcome) -> Settlement {
+pub(super) fn settlement(outcome: &Outcome) -> Settlement {
     match outcome {
         Outcome::Ok(_) => Settlement::Done,
         Outcome::Failed(reason) => Settlement::Failed(reason.clone()),
@@ -79,7 +82,7 @@ fn acquired(ledger: &mut Ledger<'_>, outcome: &Outcome) {
     };
     let name = match outcome {
         Outcome::Ok(Found::Workspace(name)) => Some(name.clone()),
-        Outcome::Ok(Found::Nothing | Found::PullRequest(_)) => reserved,
+        Outcome::Ok(Found::Nothing | Found::PullRequest(_) | Found::Run(_)) => reserved,
         Outcome::Failed(_) | Outcome::Skipped(_) => {
             if reserved.is_some() {
                 ledger.record(Event::WorkspaceReleased);

@@ -28,7 +28,7 @@ impl<'a> Plan<'a> {
     /// For a job that starts an agent.
     pub(super) fn of(lifecycle: &'a Lifecycle, job: Job) -> Option<Plan<'a>> {
         match job {
-            Job::Acquire => None,
+            Job::Acquire | Job::StartRun(_) | Job::CancelRun => None,
             Job::Hook { edge, hook } => {
                 let edge = edge_at(lifecycle, edge)?;
                 let (place, spawn) = spawning(edge.hooks.get(hook as usize)?)?;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 
 use super::effect::Action;
-use super::input::Asker;
+use super::input::{Asker, RunEnd};
 use super::seen::Digest;
 use super::session::{Place, Session};
 use crate::artifact::Verdict;
@@ -59,6 +59,8 @@ pub struct TaskState {
     pub judged: Option<Judged>,
     /// Where the pull request is.
     pub pull_request: Option<String>,
+    /// The newest run that a state has started, until the task has left it.
+    pub run: Option<TaskRun>,
     /// How many events have been applied.
     pub events: u64,
 }
@@ -114,6 +116,17 @@ impl Workspace {
     }
 }
 
+/// A run that a state has started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskRun {
+    /// Its id.
+    pub id: String,
+    /// The turn that started it.
+    pub turn: u32,
+    /// How it ended, if it has.
+    pub end: Option<RunEnd>,
+}
+
 /// A verdict and what it was given for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Judged {
@@ -152,6 +165,10 @@ pub enum Job {
     Acquire,
     /// Start an agent that no hook starts.
     Start(Start),
+    /// Start the run of this state.
+    StartRun(StateId),
+    /// Cancel the run of a state that is left.
+    CancelRun,
 }
 
 /// An agent that no hook starts.
@@ -195,6 +212,15 @@ pub enum Attention {
     NotPushed(String),
     /// The branch is merged, and no transition leads to the end.
     NotClosed(String),
+    /// The run of its state has ended, and the task has not moved.
+    RunEnded {
+        /// Which.
+        run: String,
+        /// How.
+        end: RunEnd,
+        /// What it says about that, or why the task has not moved; may be empty.
+        why: String,
+    },
 }
 
 impl fmt::Display for Attention {
@@ -210,6 +236,11 @@ impl fmt::Display for Attention {
             Attention::NoPrompt => f.write_str("the agent was not started again: its state has no `respawn_prompt`"),
             Attention::NotPushed(reason) => write!(f, "merged, not pushed: {reason}"),
             Attention::NotClosed(reason) => write!(f, "merged, not closed: {reason}"),
+            Attention::RunEnded { run, end, why } => {
+                let verb = if *end == RunEnd::Cancelled { "was" } else { "has" };
+                let why = if why.is_empty() { String::new() } else { format!(": {why}") };
+                write!(f, "its run {run} {verb} {}{why}", end.word())
+            }
         }
     }
 }
@@ -217,7 +248,7 @@ impl fmt::Display for Attention {
 /// What a task is in the middle of. One half of the law; see [`super::law`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
-    /// Nobody works on it: it stands in the usual first state, or has neither a workspace nor a living session.
+    /// Nobody works on it: it stands in the usual first state, or has neither a workspace nor a living session or run.
     Waiting,
     /// Everything that was set going has settled.
     Standing,
@@ -259,7 +290,8 @@ impl Pulse {
 impl TaskState {
     /// What the task is in the middle of.
     pub fn phase(&self, lifecycle: &Lifecycle) -> Phase {
-        let idle = self.workspace.bound().is_none() && !self.main.is_living() && !self.beside.is_living();
+        let living = self.main.is_living() || self.beside.is_living() || self.has_open_run();
+        let idle = self.workspace.bound().is_none() && !living;
         match (lifecycle.state(self.status).terminal, self.turns.is_empty()) {
             (true, true) => Phase::Finished,
             (true, false) => Phase::Closing,
@@ -282,6 +314,16 @@ impl TaskState {
             Place::Main => &mut self.main,
             Place::Beside => &mut self.beside,
         }
+    }
+
+    /// Whether a run that a state started has not ended.
+    pub fn has_open_run(&self) -> bool {
+        self.run.as_ref().is_some_and(|run| run.end.is_none())
+    }
+
+    /// The run of the present state, if it has started one.
+    pub fn run_here(&self) -> Option<&TaskRun> {
+        self.run.as_ref().filter(|run| run.turn >= self.visit.turn)
     }
 
     /// What a person should see of its sessions: the watched one first.
@@ -320,6 +362,7 @@ impl TaskState {
         let numbers: Vec<u32> = self.turns.iter().map(|turn| turn.number).collect();
         fail(numbers.is_sorted_by(|a, b| a < b), "turns are out of order")?;
         fail(numbers.last().is_none_or(|last| *last <= self.turns_taken), "a turn nobody took")?;
+        fail(self.run.as_ref().is_none_or(|run| run.turn <= self.turns_taken), "a run that no turn started")?;
         for (index, turn) in self.turns.iter().enumerate() {
             fail(turn.waiting.is_some() == (index == 0), "a job other than the first is under way, or none is")?;
             fail(index > 0 || !turn.jobs.is_empty(), "an outcome is awaited, and no job is left")?;

@@ -8,6 +8,7 @@
 //! | `ok`, `fail REASON`, `skip REASON`, `settle` | the outcome of the open effect; of all that follow |
 //! | `again`, `unwritten REASON` | the last outcome once more; TASK.md could not be written |
 //! | `exit WHO`, `lost WHO`, `adopt WHO` | what the engine hears of sessions |
+//! | `run-ended RUN completed\|failed\|cancelled [WHY]` | what the engine hears of runs |
 //! | `state` | shows where the task stands |
 
 use std::collections::BTreeMap;
@@ -15,7 +16,7 @@ use std::collections::BTreeMap;
 use sluice_core::lifecycle::Lifecycle;
 use sluice_core::machine::{Decision, Moment, Refusal};
 use sluice_core::name::StateName;
-use sluice_core::task::input::{Found, Outcome, Room, Update};
+use sluice_core::task::input::{Found, Outcome, Room, RunEnd, Update};
 use sluice_core::task::law::Row;
 use sluice_core::task::session::{Exit, Place, Role, SessionId};
 use sluice_core::task::state::{About, Tree, WorkspaceName};
@@ -225,6 +226,17 @@ impl Player {
             "exit" => Input::SessionExited { session: self.session(rest), exit: Exit::Code(0), evidence },
             "lost" => Input::SessionExited { session: self.session(rest), exit: Exit::Lost, evidence },
             "adopt" => Input::SessionAdopted { session: self.session(rest) },
+            "run-ended" => {
+                let words: Vec<&str> = rest.splitn(3, ' ').collect();
+                let end = match words[1] {
+                    "completed" => RunEnd::Completed,
+                    "failed" => RunEnd::Failed,
+                    "cancelled" => RunEnd::Cancelled,
+                    other => panic!("a run cannot end `{other}`"),
+                };
+                let why = words.get(2).copied().unwrap_or_default().to_owned();
+                Input::RunEnded { run: words[0].to_owned(), end, why, evidence }
+            }
             other => panic!("a script cannot say `{other}`"),
         }
     }
@@ -234,6 +246,10 @@ impl Player {
         let found = match (&effect.instruction, rest) {
             (Instruction::AcquireWorkspace { reserved: None }, _) => {
                 Found::Workspace(WorkspaceName("coffee-2".to_owned()))
+            }
+            (Instruction::StartRun { recipe, .. }, _) => {
+                let EffectKey::Job { turn, .. } = effect.key else { panic!("no job starts {recipe}") };
+                Found::Run(format!("r{turn}"))
             }
             (Instruction::CreatePr, _) => Found::PullRequest("https://forge/pr/1".to_owned()),
             _ => Found::Nothing,

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use sluice_core::lifecycle::Lifecycle;
 use sluice_core::machine::Moment;
 use sluice_core::name::StateName;
-use sluice_core::task::input::{Found, Outcome, Room, Update};
+use sluice_core::task::input::{Found, Outcome, Room, RunEnd, Update};
 use sluice_core::task::session::{Change, Exit, SessionId};
 use sluice_core::task::state::{About, Phase, Tree, WorkspaceName};
 use sluice_core::task::{Asker, Create, Effect, EffectKey, Event, Evidence, Input, TaskState, create, decide};
@@ -23,9 +23,9 @@ struct Throw {
 }
 
 fn throws() -> impl Strategy<Value = (u8, bool, Vec<Throw>)> {
-    let throw = (0u8..16, 0u8..8, any::<u8>(), 0u8..6, any::<bool>())
+    let throw = (0u8..18, 0u8..8, any::<u8>(), 0u8..6, any::<bool>())
         .prop_map(|(kind, who, which, body, flag)| Throw { kind, who, which, body, flag });
-    (0u8..4, any::<bool>(), prop::collection::vec(throw, 0..80))
+    (0u8..5, any::<bool>(), prop::collection::vec(throw, 0..80))
 }
 
 fn evidence(throw: &Throw) -> Evidence {
@@ -53,6 +53,7 @@ fn outcome(throw: &Throw) -> Outcome {
         0 => Outcome::Failed("no".to_owned()),
         1 => Outcome::Skipped("no".to_owned()),
         2 => Outcome::Ok(Found::Workspace(WorkspaceName("w".to_owned()))),
+        3 | 4 => Outcome::Ok(Found::Run(format!("r{}", throw.which % 3))),
         _ => Outcome::Ok(Found::Nothing),
     }
 }
@@ -83,6 +84,11 @@ fn input(lifecycle: &Lifecycle, state: &TaskState, known: &[Effect], throw: &Thr
         9 => Input::ClearAttention { by },
         10 | 11 => Input::SessionExited { session, exit: Exit::Code(1), evidence },
         12 => Input::SessionAdopted { session },
+        13 | 14 => {
+            let end = [RunEnd::Completed, RunEnd::Failed, RunEnd::Cancelled][usize::from(throw.body % 3)];
+            let run = state.run.as_ref().filter(|_| throw.flag).map_or("r0".to_owned(), |run| run.id.clone());
+            Input::RunEnded { run, end, why: String::new(), evidence }
+        }
         _ => {
             let newest = known.iter().rev().find(|effect| matches!(effect.key, EffectKey::Job { .. }));
             let any = known.get(usize::from(throw.which) % known.len().max(1));
@@ -119,7 +125,7 @@ proptest! {
 
     #[test]
     fn random_inputs_never_break_a_task((which, spawn, throws) in throws()) {
-        let lifecycle = lifecycle(["default", "minimal", "persistent", "hooks"][usize::from(which)]);
+        let lifecycle = lifecycle(["default", "minimal", "persistent", "hooks", "running"][usize::from(which)]);
         let about = About { summary: if spawn { "x".to_owned() } else { String::new() }, ..About::default() };
         let room = Room::Reserved(WorkspaceName("w".to_owned()));
         let wanted = Create { status: None, about, by: Asker::Person, spawn, evidence: Evidence::default(), room };

@@ -65,6 +65,8 @@ pub(crate) fn event(lifecycle: &Lifecycle, event: &Event) -> Option<String> {
         },
         Event::HookAsked { .. } => return None,
         Event::TurnSettled { turn } => format!("turn-{turn}"),
+        Event::RunStarted { run, .. } | Event::RunLeft { run } => run.clone(),
+        Event::RunEnded { run, end, why } => format!("{run} {} {why}", end.word()),
         Event::NotWritten(reason) => format!("write_artifact: {reason}"),
         Event::AttentionSet(attention) => attention.to_string(),
         Event::Began { .. } | Event::Merged | Event::Cancelled | Event::WorkspaceReleased | Event::AttentionCleared => {
@@ -107,6 +109,11 @@ pub(crate) fn effect(effect: &Effect) -> String {
         Instruction::RunCommand { workspace, script, environment } => {
             format!("in {}: {} with {environment:?}", workspace.0, script.trim_end())
         }
+        Instruction::StartRun { recipe, inputs, workspace } => {
+            let place = workspace.as_ref().map_or("a worktree of its own", |name| &name.0);
+            format!("{recipe} with {inputs:?} in {place}")
+        }
+        Instruction::CancelRun { run } => run.clone(),
         Instruction::WriteArtifact { frontmatter, feedback } => {
             let keys = ["status", "review_round", "crash_count", "workspace"];
             let shown = keys.map(|key| frontmatter.get(key).map_or(String::new(), value)).join(", ");
@@ -127,9 +134,13 @@ pub(crate) fn state(state: &TaskState) -> String {
         Workspace::Reserved(name) => format!("{} reserved", name.0),
         Workspace::Bound(name) => name.0.clone(),
     };
+    let run = state
+        .run
+        .as_ref()
+        .map_or(String::new(), |run| format!(", run {} {}", run.id, run.end.map_or("open", |end| end.word())));
     let attention = state.attention.as_ref().map_or(String::new(), |why| format!(", attention: {why}"));
     format!(
-        "round {}, crashes {}, {workspace}, main {}, beside {}{attention}",
+        "round {}, crashes {}, {workspace}, main {}, beside {}{run}{attention}",
         state.review_round,
         state.crash_count,
         state.main.word(),

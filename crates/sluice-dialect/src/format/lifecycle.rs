@@ -2,10 +2,10 @@
 
 use sluice_core::artifact::Verdict;
 use sluice_core::findings::Findings;
-use sluice_core::lifecycle::draft::{Clause, Draft, Gate, Hook, Reaction, Rule, Spawn, State, Transition};
+use sluice_core::lifecycle::draft::{Clause, Draft, Gate, Hook, Reaction, Rule, Run, Spawn, State, Transition};
 use sluice_core::lifecycle::{FieldValue, HarnessChoice, Permissions};
 use sluice_core::problem::{Code, Problem};
-use sluice_core::span::{At, Text};
+use sluice_core::span::{At, Span, Text};
 
 use super::fields::{Fields, named};
 use super::sense::{empty, is_blank, told};
@@ -38,7 +38,18 @@ static STATE: Shape = Shape::new(
         Field::new("terminal", Kind::Bool, "whether the task ends here"),
         Field::new("respawn_prompt", Kind::Text, "the prompt of an agent that is started here again"),
         Field::new("enter_prompt", Kind::Text, "the prompt of an agent that is started whenever the state is entered"),
+        Field::new("run", Kind::Table(&RUN), "the run that is started whenever the state is entered"),
         Field::new("description", Kind::Text, "what it means"),
+    ]],
+);
+static RUN: Shape = Shape::new(
+    "a run of a state",
+    &[&[
+        Field::required("recipe", Kind::Text, "its recipe, by name; looked up when the run starts"),
+        Field::new("inputs", Kind::Named(&Kind::Text), "what it is given, by name; may show the task's variables")
+            .also(&["input", "with"]),
+        Field::new("completed", Kind::Text, "the state that the task moves to when the run has completed"),
+        Field::new("failed", Kind::Text, "the state that the task moves to when the run has failed"),
     ]],
 );
 static TRANSITION: Shape = Shape::new(
@@ -145,7 +156,7 @@ pub fn lower(node: &Node, findings: &mut Findings) -> Draft {
         span: file.span(),
         name: file.name("name"),
         version: file.number("version").map(|version| version.value),
-        states: states.iter().map(|entry| state(&entry.key, &entry.value)).collect(),
+        states: states.iter().map(|entry| state(&entry.key, &entry.value, findings)).collect(),
         transitions: file.tables("transitions").map(|entry| transition(entry, findings)).collect(),
         poll_interval: exits.and_then(|exits| exits.number("poll_interval")).map(|seconds| seconds.value),
         rules: exits
@@ -164,14 +175,26 @@ fn prompt(entry: &Entry, findings: &mut Findings) -> Option<(At<String>, Text)> 
     Some((entry.key.clone(), text.clone()))
 }
 
-fn state(name: &At<String>, node: &Node) -> State {
+fn state(name: &At<String>, node: &Node, findings: &mut Findings) -> State {
     let fields = Fields::of(node);
     State {
         name: name.clone(),
         terminal: fields.flag("terminal").unwrap_or(false),
         respawn_prompt: fields.name("respawn_prompt"),
         enter_prompt: fields.name("enter_prompt"),
+        run: fields.table("run").zip(fields.key("run")).and_then(|(run, key)| self::run(run, key, findings)),
     }
+}
+
+fn run(fields: Fields<'_>, key: Span, findings: &mut Findings) -> Option<Run> {
+    let inputs = fields.table("inputs").map(Fields::entries).unwrap_or_default();
+    Some(Run {
+        span: key,
+        recipe: named(told(fields, "recipe", findings)?),
+        inputs: inputs.iter().filter_map(|entry| Some((entry.key.clone(), entry.value.as_text()?.clone()))).collect(),
+        completed: fields.name("completed"),
+        failed: fields.name("failed"),
+    })
 }
 
 fn transition(fields: Fields<'_>, findings: &mut Findings) -> Transition {

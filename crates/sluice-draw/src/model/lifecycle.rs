@@ -2,7 +2,9 @@
 //!
 //! Exit rules become notes and never arrows: each goes along a transition that is drawn already.
 
-use sluice_core::lifecycle::{ArtifactTest, ExitRule, FieldValue, Hook, Lifecycle, Reaction, Spawn, State, StateId};
+use sluice_core::lifecycle::{
+    ArtifactTest, ExitRule, FieldValue, Hook, Lifecycle, Reaction, Spawn, State, StateId, StateRun,
+};
 
 use super::{Edge, Graph, Kind, NodeBox, label, note, words};
 
@@ -15,7 +17,7 @@ impl Graph {
             .iter()
             .map(|state| NodeBox {
                 name: words(state.name.as_str()),
-                details: agents(state),
+                details: starts(lifecycle, state),
                 notes: Vec::new(),
                 initial: false,
                 terminal: state.terminal,
@@ -56,10 +58,20 @@ impl Graph {
     }
 }
 
-/// The agents that a state starts by itself.
-fn agents(state: &State) -> Vec<String> {
+/// The agents and the run that a state starts by itself.
+fn starts(lifecycle: &Lifecycle, state: &State) -> Vec<String> {
     let entered = state.enter_prompt.iter().map(|prompt| words(format!("on entry: {prompt}")));
-    entered.chain(state.respawn_prompt.iter().map(|prompt| words(format!("respawn: {prompt}")))).collect()
+    let again = state.respawn_prompt.iter().map(|prompt| words(format!("respawn: {prompt}")));
+    let run = state.run.iter().map(|run| words(run_words(lifecycle, run)));
+    entered.chain(again).chain(run).collect()
+}
+
+/// `run: verify → reviewing, failed → working`
+fn run_words(lifecycle: &Lifecycle, run: &StateRun) -> String {
+    let name = |id: StateId| lifecycle.states.get(place(id)).map_or("?", |state| state.name.as_str());
+    let completed = run.completed.map(|to| format!(" → {}", name(to))).unwrap_or_default();
+    let failed = run.failed.map(|to| format!(", failed → {}", name(to))).unwrap_or_default();
+    format!("run: {}{completed}{failed}", run.recipe)
 }
 
 fn place(id: StateId) -> usize {

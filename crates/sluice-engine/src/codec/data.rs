@@ -317,6 +317,8 @@ pub(super) struct StoredGiven {
     harness: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     cause: Vec<String>,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    task: String,
 }
 
 impl From<&Given> for StoredGiven {
@@ -332,6 +334,7 @@ impl From<&Given> for StoredGiven {
             root: it.origin.root.clone(),
             harness: it.origin.harness.clone(),
             cause: it.origin.cause.clone(),
+            task: it.origin.task.clone(),
         }
     }
 }
@@ -350,6 +353,7 @@ impl From<StoredGiven> for Given {
                 root: it.root,
                 harness: it.harness,
                 cause: it.cause,
+                task: it.task,
             },
         }
     }

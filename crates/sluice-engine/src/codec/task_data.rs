@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use sluice_core::artifact::Verdict;
 use sluice_core::lifecycle::{FieldValue, HarnessChoice, Permissions};
 use sluice_core::task::effect::Occasion;
+use sluice_core::task::input::RunEnd;
 use sluice_core::task::session::{Agent, Exit, Place, Role, SessionId};
 use sluice_core::task::state::{About, Attention, Judged, StatePrompt, Tree};
 use sluice_core::task::{Action, Asker, Digest};
@@ -41,6 +42,7 @@ twins! {
     StoredPermissions of Permissions { Full, Reduced }
     StoredOccasion of Occasion { ReviewFailed, ChangesRequested }
     StoredPrompt of StatePrompt { Enter, Respawn }
+    StoredRunEnd of RunEnd { Completed, Failed, Cancelled }
 }
 
 /// The action whose word was stored.
@@ -227,6 +229,7 @@ pub(super) enum StoredAttention {
     NoPrompt,
     NotPushed { reason: String },
     NotClosed { reason: String },
+    RunEnded { run: String, end: StoredRunEnd, reason: String },
 }
 
 impl From<&Attention> for StoredAttention {
@@ -242,6 +245,9 @@ impl From<&Attention> for StoredAttention {
             Attention::NoPrompt => StoredAttention::NoPrompt,
             Attention::NotPushed(reason) => StoredAttention::NotPushed { reason: reason.clone() },
             Attention::NotClosed(reason) => StoredAttention::NotClosed { reason: reason.clone() },
+            Attention::RunEnded { run, end, why } => {
+                StoredAttention::RunEnded { run: run.clone(), end: (*end).into(), reason: why.clone() }
+            }
         }
     }
 }
@@ -259,6 +265,7 @@ impl TryFrom<StoredAttention> for Attention {
             StoredAttention::NoPrompt => Attention::NoPrompt,
             StoredAttention::NotPushed { reason } => Attention::NotPushed(reason),
             StoredAttention::NotClosed { reason } => Attention::NotClosed(reason),
+            StoredAttention::RunEnded { run, end, reason } => Attention::RunEnded { run, end: end.into(), why: reason },
         })
     }
 }

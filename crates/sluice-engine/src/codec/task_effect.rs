@@ -36,6 +36,8 @@ enum StoredInstruction {
     DeleteRemoteBranch,
     Notify { message: String },
     RunCommand { workspace: String, script: String, environment: Vec<(String, String)> },
+    StartRun { recipe: String, inputs: Vec<(String, String)>, workspace: Option<String> },
+    CancelRun { run: String },
     WriteArtifact { frontmatter: BTreeMap<String, StoredValue>, feedback: Option<String> },
 }
 
@@ -65,6 +67,8 @@ pub fn kind(instruction: &Instruction) -> &'static str {
         Instruction::DeleteRemoteBranch => "delete_remote_branch",
         Instruction::Notify { .. } => "notify",
         Instruction::RunCommand { .. } => "run_command",
+        Instruction::StartRun { .. } => "start_run",
+        Instruction::CancelRun { .. } => "cancel_run",
         Instruction::WriteArtifact { .. } => "write_artifact",
     }
 }
@@ -95,6 +99,12 @@ pub fn write(instruction: &Instruction) -> Vec<u8> {
             script: script.clone(),
             environment: environment.clone(),
         },
+        Instruction::StartRun { recipe, inputs, workspace } => StoredInstruction::StartRun {
+            recipe: recipe.clone(),
+            inputs: inputs.clone(),
+            workspace: workspace.as_ref().map(|name| name.0.clone()),
+        },
+        Instruction::CancelRun { run } => StoredInstruction::CancelRun { run: run.clone() },
         Instruction::WriteArtifact { frontmatter, feedback } => StoredInstruction::WriteArtifact {
             frontmatter: frontmatter.iter().map(|(name, value)| (name.clone(), value.into())).collect(),
             feedback: feedback.clone(),
@@ -130,6 +140,10 @@ pub fn read(id: &str, bytes: &[u8]) -> Result<Effect, Unreadable> {
         StoredInstruction::RunCommand { workspace, script, environment } => {
             Instruction::RunCommand { workspace: WorkspaceName(workspace), script, environment }
         }
+        StoredInstruction::StartRun { recipe, inputs, workspace } => {
+            Instruction::StartRun { recipe, inputs, workspace: workspace.map(WorkspaceName) }
+        }
+        StoredInstruction::CancelRun { run } => Instruction::CancelRun { run },
         StoredInstruction::WriteArtifact { frontmatter, feedback } => Instruction::WriteArtifact {
             frontmatter: frontmatter.into_iter().map(|(name, value)| (name, value.into())).collect(),
             feedback,

@@ -15,8 +15,8 @@ use sluice_core::task::session::{Change, SessionId};
 use sluice_core::task::state::{EdgeId, WorkspaceName};
 
 use super::task_data::{
-    StoredAbout, StoredAgent, StoredAsker, StoredAttention, StoredExit, StoredJudged, StoredPlace, StoredValue, action,
-    read_seen, write_seen,
+    StoredAbout, StoredAgent, StoredAsker, StoredAttention, StoredExit, StoredJudged, StoredPlace, StoredRunEnd,
+    StoredValue, action, read_seen, write_seen,
 };
 use super::{Unreadable, bytes};
 
@@ -44,6 +44,9 @@ enum Stored {
     HookAsked { turn: u32, step: u32, action: String },
     HookSettled { turn: u32, step: u32, action: String, settlement: StoredSettlement },
     TurnSettled { turn: u32 },
+    RunStarted { turn: u32, run: String },
+    RunEnded { run: String, end: StoredRunEnd, why: String },
+    RunLeft { run: String },
     NotWritten { reason: String },
     AttentionSet { attention: StoredAttention },
     AttentionCleared,
@@ -136,6 +139,11 @@ pub fn write(event: &Event) -> Vec<u8> {
             settlement: settlement.into(),
         },
         Event::TurnSettled { turn } => Stored::TurnSettled { turn: *turn },
+        Event::RunStarted { turn, run } => Stored::RunStarted { turn: *turn, run: run.clone() },
+        Event::RunEnded { run, end, why } => {
+            Stored::RunEnded { run: run.clone(), end: (*end).into(), why: why.clone() }
+        }
+        Event::RunLeft { run } => Stored::RunLeft { run: run.clone() },
         Event::NotWritten(reason) => Stored::NotWritten { reason: reason.clone() },
         Event::AttentionSet(attention) => Stored::AttentionSet { attention: attention.into() },
         Event::AttentionCleared => Stored::AttentionCleared,
@@ -173,6 +181,9 @@ pub fn read(version: u16, bytes: &[u8]) -> Result<Event, Unreadable> {
             Event::HookSettled { turn, step, action: action(&word)?, settlement: settlement.into() }
         }
         Stored::TurnSettled { turn } => Event::TurnSettled { turn },
+        Stored::RunStarted { turn, run } => Event::RunStarted { turn, run },
+        Stored::RunEnded { run, end, why } => Event::RunEnded { run, end: end.into(), why },
+        Stored::RunLeft { run } => Event::RunLeft { run },
         Stored::NotWritten { reason } => Event::NotWritten(reason),
         Stored::AttentionSet { attention } => Event::AttentionSet(attention.try_into()?),
         Stored::AttentionCleared => Event::AttentionCleared,

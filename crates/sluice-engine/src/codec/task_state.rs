@@ -11,12 +11,12 @@ use sluice_core::machine::Moment;
 use sluice_core::name::FieldName;
 use sluice_core::task::TaskState;
 use sluice_core::task::session::{Death, Session};
-use sluice_core::task::state::{EdgeId, Job, Start, Turn, Visit, Workspace, WorkspaceName};
+use sluice_core::task::state::{EdgeId, Job, Start, TaskRun, Turn, Visit, Workspace, WorkspaceName};
 
 use super::remark::Remarks;
 use super::task_data::{
     StoredAbout, StoredAgent, StoredAsker, StoredAttention, StoredExit, StoredJudged, StoredPlace, StoredPrompt,
-    action, read_seen, write_seen,
+    StoredRunEnd, action, read_seen, write_seen,
 };
 use super::{Unreadable, bytes, known};
 
@@ -80,7 +80,17 @@ struct StoredState {
     judged: Option<StoredJudged>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pull_request: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    run: Option<StoredRun>,
     events: u64,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct StoredRun {
+    id: String,
+    turn: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    end: Option<StoredRunEnd>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -134,6 +144,8 @@ enum StoredJob {
     Hook { edge: u32, hook: u32 },
     Acquire,
     Start { state: u32, prompt: StoredPrompt, place: StoredPlace, again: bool },
+    StartRun { state: u32 },
+    CancelRun,
 }
 
 /// The bytes of the header.
@@ -162,11 +174,11 @@ pub fn read(lifecycle: &Lifecycle, header: &[u8]) -> Result<Kept, Unreadable> {
     let state = TaskState::try_from(state)?;
     state.check_invariants(lifecycle).map_err(Unreadable)?;
     let unknown = state.turns.iter().flat_map(|turn| &turn.jobs).any(|job| match job {
-        Job::Start(start) => start.state.0 as usize >= lifecycle.states.len(),
-        Job::Hook { .. } | Job::Acquire => false,
+        Job::Start(Start { state, .. }) | Job::StartRun(state) => state.0 as usize >= lifecycle.states.len(),
+        Job::Hook { .. } | Job::Acquire | Job::CancelRun => false,
     });
     if unknown {
-        return Err(Unreadable("an agent is to be started for a state that the lifecycle does not have".into()));
+        return Err(Unreadable("something is to be started for a state that the lifecycle does not have".into()));
     }
     Ok(Kept { id, definition, state, open, remarks })
 }
@@ -190,6 +202,7 @@ impl From<&TaskState> for StoredState {
             attention: it.attention.as_ref().map(Into::into),
             judged: it.judged.as_ref().map(Into::into),
             pull_request: it.pull_request.clone(),
+            run: it.run.as_ref().map(Into::into),
             events: it.events,
         }
     }
@@ -216,8 +229,21 @@ impl TryFrom<StoredState> for TaskState {
             attention: it.attention.map(TryInto::try_into).transpose()?,
             judged: it.judged.map(Into::into),
             pull_request: it.pull_request,
+            run: it.run.map(Into::into),
             events: it.events,
         })
+    }
+}
+
+impl From<&TaskRun> for StoredRun {
+    fn from(it: &TaskRun) -> Self {
+        StoredRun { id: it.id.clone(), turn: it.turn, end: it.end.map(Into::into) }
+    }
+}
+
+impl From<StoredRun> for TaskRun {
+    fn from(it: StoredRun) -> Self {
+        TaskRun { id: it.id, turn: it.turn, end: it.end.map(Into::into) }
     }
 }
 
@@ -346,6 +372,8 @@ impl From<Job> for StoredJob {
                 place: start.place.into(),
                 again: start.again,
             },
+            Job::StartRun(state) => StoredJob::StartRun { state: state.0 },
+            Job::CancelRun => StoredJob::CancelRun,
         }
     }
 }
@@ -358,6 +386,8 @@ impl From<StoredJob> for Job {
             StoredJob::Start { state, prompt, place, again } => {
                 Job::Start(Start { state: StateId(state), prompt: prompt.into(), place: place.into(), again })
             }
+            StoredJob::StartRun { state } => Job::StartRun(StateId(state)),
+            StoredJob::CancelRun => Job::CancelRun,
         }
     }
 }

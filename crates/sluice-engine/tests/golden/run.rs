@@ -254,6 +254,9 @@ fn events() {
     for (name, mode) in named(MODES, mode, vec![Mode::Engine, Mode::ByHand]) {
         add(format!("started.{name}"), Event::Started { given: Box::new(given(mode)), at: AT });
     }
+    let origin = Origin { task: "task-1".into(), cause: vec!["release".into()], ..Origin::default() };
+    let of_task = Given { origin, ..given(Mode::Engine) };
+    add("started.by_a_state".into(), Event::Started { given: Box::new(of_task), at: AT });
     for (name, failure) in failures() {
         add(format!("step_failed.{name}"), Event::StepFailed { step: STEP, failure, at: AT });
     }

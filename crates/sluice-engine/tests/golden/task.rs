@@ -1,24 +1,18 @@
 //! Samples of what is stored of tasks.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 use sluice_core::artifact::Verdict;
-use sluice_core::lifecycle::{FieldValue, HarnessChoice, Lifecycle, Permissions, StateId};
+use sluice_core::lifecycle::{FieldValue, HarnessChoice, Permissions, StateId};
 use sluice_core::machine::Moment;
 use sluice_core::name::FieldName;
 use sluice_core::task::effect::{Occasion, StartSession};
 use sluice_core::task::event::{Created, Moved, Settlement};
-use sluice_core::task::input::Update;
-use sluice_core::task::session::{Agent, Change, Death, Exit, Place, Role, Session, SessionId};
-use sluice_core::task::state::{
-    About, Attention, EdgeId, Job, Judged, Start, StatePrompt, Tree, Turn, Workspace, WorkspaceName,
-};
-use sluice_core::task::{Action, Asker, Digest, Effect, EffectKey, Event, Instruction, TaskState};
-use sluice_dialect::prompts::NoPrompts;
-use sluice_dialect::{Definition, Source, Sources, load};
-use sluice_engine::codec::remark::Remarks;
-use sluice_engine::codec::task_state::Kept;
-use sluice_engine::codec::{task_effect, task_event, task_state};
+use sluice_core::task::input::{RunEnd, Update};
+use sluice_core::task::session::{Agent, Change, Exit, Place, Role, SessionId};
+use sluice_core::task::state::{About, Attention, EdgeId, Judged, Tree, WorkspaceName};
+use sluice_core::task::{Action, Asker, Digest, Effect, EffectKey, Event, Instruction};
+use sluice_engine::codec::{task_effect, task_event};
 
 use super::{compare, forms, json, named};
 
@@ -42,6 +36,9 @@ forms! {
         Event::HookAsked { .. } => "hook_asked",
         Event::HookSettled { .. } => "hook_settled",
         Event::TurnSettled { .. } => "turn_settled",
+        Event::RunStarted { .. } => "run_started",
+        Event::RunEnded { .. } => "run_ended",
+        Event::RunLeft { .. } => "run_left",
         Event::NotWritten(_) => "not_written",
         Event::AttentionSet(_) => "attention_set",
         Event::AttentionCleared => "attention_cleared",
@@ -88,6 +85,12 @@ forms! {
         Attention::NoPrompt => "no_prompt",
         Attention::NotPushed(_) => "not_pushed",
         Attention::NotClosed(_) => "not_closed",
+        Attention::RunEnded { .. } => "run_ended",
+    }
+    RUN_ENDS, run_end(RunEnd) {
+        RunEnd::Completed => "completed",
+        RunEnd::Failed => "failed",
+        RunEnd::Cancelled => "cancelled",
     }
     JUDGEMENTS, judged(Option<Judged>) {
         None => "unjudged",
@@ -109,27 +112,11 @@ forms! {
         Instruction::DeleteRemoteBranch => "delete_remote_branch",
         Instruction::Notify { .. } => "notify",
         Instruction::RunCommand { .. } => "run_command",
+        Instruction::StartRun { workspace: Some(_), .. } => "start_run",
+        Instruction::StartRun { workspace: None, .. } => "start_run_elsewhere",
+        Instruction::CancelRun { .. } => "cancel_run",
         Instruction::WriteArtifact { feedback: None, .. } => "write_artifact",
         Instruction::WriteArtifact { feedback: Some(_), .. } => "write_artifact_with_feedback",
-    }
-    WORKSPACES, workspace(Workspace) {
-        Workspace::Unbound => "unbound",
-        Workspace::Reserved(_) => "reserved",
-        Workspace::Bound(_) => "bound",
-    }
-    SESSIONS, session(Session) {
-        Session::Absent => "absent",
-        Session::Starting(_) => "starting",
-        Session::Alive(_) => "alive",
-        Session::Ending(_) => "ending",
-        Session::Dead(_, Death::NotStarted(_)) => "not_started",
-        Session::Dead(_, Death::Exited(_)) => "exited",
-    }
-    JOBS, job(Job) {
-        Job::Hook { .. } => "hook",
-        Job::Acquire => "acquire",
-        Job::Start(Start { prompt: StatePrompt::Enter, .. }) => "start_entering",
-        Job::Start(Start { prompt: StatePrompt::Respawn, .. }) => "start_again",
     }
     PLACES, place(Place) {
         Place::Main => "main",
@@ -137,21 +124,11 @@ forms! {
     }
 }
 
-const AT: Moment = Moment(1_700_000_000_000);
+pub(super) const AT: Moment = Moment(1_700_000_000_000);
 const S3: SessionId = SessionId(3);
-const WORKER: Agent = Agent { id: S3, role: Role::Worker };
+pub(super) const WORKER: Agent = Agent { id: S3, role: Role::Worker };
 
-fn lifecycle() -> Lifecycle {
-    let text = sluice_dialect::builtin::ALL.iter().find(|it| it.file == "default.yml").unwrap().text;
-    match load(&Source { path: "default.yml", bytes: text.as_bytes() }, &mut NoPrompts, &mut Sources::default())
-        .definition
-    {
-        Some(Definition::Lifecycle(lifecycle)) => lifecycle,
-        _ => panic!("not a lifecycle"),
-    }
-}
-
-fn about() -> About {
+pub(super) fn about() -> About {
     About {
         summary: "Fix \"it\" ä".into(),
         project: "coffee".into(),
@@ -161,23 +138,23 @@ fn about() -> About {
     }
 }
 
-fn seen() -> BTreeMap<String, Digest> {
+pub(super) fn seen() -> BTreeMap<String, Digest> {
     BTreeMap::from([("Handoff".to_owned(), Digest([0xab; 32]))])
 }
 
-fn workspace_name() -> WorkspaceName {
+pub(super) fn workspace_name() -> WorkspaceName {
     WorkspaceName("coffee-1".into())
 }
 
-fn askers() -> Vec<(String, Asker)> {
+pub(super) fn askers() -> Vec<(String, Asker)> {
     named(ASKERS, asker, vec![Asker::Person, Asker::Engine, Asker::Session(S3), Asker::Stranger])
 }
 
-fn places() -> Vec<(String, Place)> {
+pub(super) fn places() -> Vec<(String, Place)> {
     named(PLACES, place, vec![Place::Main, Place::Beside])
 }
 
-fn judgements() -> Vec<(String, Option<Judged>)> {
+pub(super) fn judgements() -> Vec<(String, Option<Judged>)> {
     let samples = vec![
         None,
         Some(Judged { verdict: Verdict::Pass, tree: Some(Tree("4b825dc".into())) }),
@@ -186,7 +163,7 @@ fn judgements() -> Vec<(String, Option<Judged>)> {
     named(JUDGEMENTS, judged, samples)
 }
 
-fn attentions() -> Vec<(String, Attention)> {
+pub(super) fn attentions() -> Vec<(String, Attention)> {
     let samples = vec![
         Attention::PoolFull,
         Attention::HookFailed(Action::PushBranch, "no network".into()),
@@ -196,8 +173,13 @@ fn attentions() -> Vec<(String, Attention)> {
         Attention::NoPrompt,
         Attention::NotPushed("no network".into()),
         Attention::NotClosed("no way to done".into()),
+        Attention::RunEnded { run: "k3f9".into(), end: RunEnd::Failed, why: "no".into() },
     ];
     named(ATTENTIONS, attention, samples)
+}
+
+pub(super) fn run_ends() -> Vec<(String, RunEnd)> {
+    named(RUN_ENDS, run_end, vec![RunEnd::Completed, RunEnd::Failed, RunEnd::Cancelled])
 }
 
 fn moved(by: Asker, judged: Option<Judged>) -> Event {
@@ -233,6 +215,9 @@ fn plain_events() -> Vec<Event> {
         Event::HookAsked { turn: 2, step: 1, action: Action::PushBranch },
         settled(Settlement::Done),
         Event::TurnSettled { turn: 2 },
+        Event::RunStarted { turn: 2, run: "k3f9".into() },
+        Event::RunEnded { run: "k3f9".into(), end: RunEnd::Completed, why: String::new() },
+        Event::RunLeft { run: "k3f9".into() },
         Event::NotWritten("the disk is full".into()),
         Event::AttentionSet(Attention::PoolFull),
         Event::AttentionCleared,
@@ -306,6 +291,9 @@ fn events() {
     for (name, attention) in attentions() {
         add(format!("attention_set.{name}"), Event::AttentionSet(attention));
     }
+    for (name, end) in run_ends() {
+        add(format!("run_ended.{name}"), Event::RunEnded { run: "k3f9".into(), end, why: "why".into() });
+    }
     for action in Action::ALL {
         add(format!("hook_asked.{action}"), Event::HookAsked { turn: 2, step: 1, action: *action });
     }
@@ -325,6 +313,11 @@ fn start(role: Role) -> Instruction {
         permissions: if beside { Permissions::Reduced } else { Permissions::Full },
         workspace: workspace_name(),
     })
+}
+
+fn start_run(workspace: Option<WorkspaceName>) -> Instruction {
+    let inputs = vec![("branch".into(), "fix".into())];
+    Instruction::StartRun { recipe: "verify".into(), inputs, workspace }
 }
 
 fn instructions() -> Vec<Instruction> {
@@ -354,6 +347,9 @@ fn instructions() -> Vec<Instruction> {
             script: "make \"$V\"".into(),
             environment: vec![("V".into(), "all".into())],
         },
+        start_run(Some(workspace_name())),
+        start_run(None),
+        Instruction::CancelRun { run: "k3f9".into() },
         Instruction::WriteArtifact { frontmatter: frontmatter(), feedback: None },
         Instruction::WriteArtifact { frontmatter: frontmatter(), feedback: Some("smaller".into()) },
     ]
@@ -378,104 +374,5 @@ fn effects() {
     };
     compare("task_effect", &samples, write, |form| {
         write(&task_effect::read(form["id"].as_str().unwrap(), form["data"].to_string().as_bytes()).unwrap())
-    });
-}
-
-/// A task in the middle of something, so that every part of it can be there.
-fn state() -> TaskState {
-    let created = Created { status: StateId(0), about: about(), by: Asker::Person, at: AT, seen: seen() };
-    TaskState {
-        review_round: 2,
-        crash_count: 1,
-        numbers: BTreeMap::from([(FieldName::new("size"), -3)]),
-        texts: BTreeMap::from([(FieldName::new("mood"), "hopeful".into())]),
-        turns: VecDeque::from([
-            Turn {
-                number: 4,
-                crashes: 1,
-                step: 2,
-                jobs: VecDeque::from([Job::Hook { edge: EdgeId(3), hook: 1 }]),
-                waiting: Some(Action::KillSession),
-            },
-            Turn { number: 5, crashes: 0, step: 1, jobs: VecDeque::new(), waiting: None },
-        ]),
-        turns_taken: 5,
-        sessions_asked: 9,
-        pull_request: Some("https://forge/pr/1".into()),
-        events: 41,
-        ..TaskState::created(&created)
-    }
-}
-
-fn sessions() -> Vec<(String, Session)> {
-    let samples = vec![
-        Session::Absent,
-        Session::Starting(WORKER),
-        Session::Alive(WORKER),
-        Session::Ending(WORKER),
-        Session::Dead(WORKER, Death::NotStarted("no tmux".into())),
-        Session::Dead(WORKER, Death::Exited(Exit::Signal(9))),
-    ];
-    named(SESSIONS, session, samples)
-}
-
-fn jobs() -> Vec<(String, Job)> {
-    let start = |prompt, place, again| Job::Start(Start { state: StateId(2), prompt, place, again });
-    let samples = vec![
-        Job::Hook { edge: EdgeId(3), hook: 1 },
-        Job::Acquire,
-        start(StatePrompt::Enter, Place::Main, false),
-        start(StatePrompt::Respawn, Place::Beside, true),
-    ];
-    named(JOBS, job, samples)
-}
-
-#[test]
-fn states() {
-    let created =
-        Created { status: StateId(0), about: About::default(), by: Asker::Person, at: AT, seen: BTreeMap::new() };
-    let mut samples = vec![("new".to_owned(), TaskState::created(&created)), ("middle".to_owned(), state())];
-    let mut add = |name: String, change: &dyn Fn(&mut TaskState)| {
-        let mut state = state();
-        change(&mut state);
-        samples.push((name, state));
-    };
-    for (name, by) in askers() {
-        add(format!("by.{name}"), &|state| state.visit.by = by);
-    }
-    for (name, place) in places() {
-        add(format!("watch.{name}"), &|state| state.visit.watch = place);
-    }
-    let workspaces =
-        vec![Workspace::Unbound, Workspace::Reserved(workspace_name()), Workspace::Bound(workspace_name())];
-    for (name, workspace) in named(WORKSPACES, workspace, workspaces) {
-        add(format!("workspace.{name}"), &|state| state.workspace = workspace.clone());
-    }
-    for (name, session) in sessions() {
-        add(format!("main.{name}"), &|state| state.main = session.clone());
-        add(format!("beside.{name}"), &|state| state.beside = session.clone());
-    }
-    for (name, attention) in attentions() {
-        add(format!("attention.{name}"), &|state| state.attention = Some(attention.clone()));
-    }
-    for (name, judged) in judgements() {
-        add(format!("judged.{name}"), &|state| state.judged = judged.clone());
-    }
-    for (name, job) in jobs() {
-        add(format!("job.{name}"), &|state| state.turns[1].jobs.push_back(job));
-    }
-    let kept = |state: &TaskState| Kept {
-        id: "task-1".into(),
-        definition: "d1".into(),
-        state: state.clone(),
-        open: vec!["write-41".into(), "turn-4/2 kill_session".into()],
-        remarks: Remarks::default(),
-    };
-    let write = |it: &TaskState| json(&task_state::write(&kept(it)));
-    let lifecycle = lifecycle();
-    compare("task_state", &samples, write, |form| {
-        let read = task_state::read(&lifecycle, form.to_string().as_bytes()).unwrap();
-        assert_eq!(read, kept(&read.state), "its name, definition and order are kept");
-        json(&task_state::write(&read))
     });
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use sluice_api::problem::{Problem, Status};
 use sluice_api::project::Project;
 use sluice_api::task::{CreateTask, TaskAnswer};
+use sluice_core::lifecycle::Lifecycle;
 use sluice_core::name::StateName;
 use sluice_core::task::input::Room;
 use sluice_core::task::state::About;
@@ -46,6 +47,7 @@ pub(crate) fn create_task(ground: &Ground, id: &str, wanted: &CreateTask) -> Res
     let seen_from = wanted.cwd.as_deref().map_or_else(|| PathBuf::from(&project.path), |cwd| checkout(cwd, &project));
     let chosen = definitions::lifecycle(workflow, &seen_from, ground.places.home())?;
     let about = about(ground, &project, wanted, id)?;
+    runs_must_be_startable(ground, &project, &chosen.lifecycle)?;
     must_be_free(ground, &about)?;
     let status = wanted.status.as_deref().map(StateName::new);
     let body = context(wanted.context.as_deref());
@@ -119,6 +121,23 @@ fn about(ground: &Ground, project: &Project, wanted: &CreateTask, id: &str) -> R
         None => format!("{OWN_BRANCH}{id}"),
     };
     Ok(About { summary: wanted.summary.clone(), project: project.name.clone(), branch, harness, review_harness })
+}
+
+/// A task whose lifecycle starts runs is not begun where one of them could not be started.
+fn runs_must_be_startable(ground: &Ground, project: &Project, lifecycle: &Lifecycle) -> Result<(), Problem> {
+    for state in &lifecycle.states {
+        let Some(run) = &state.run else { continue };
+        super::startable(ground, Path::new(&project.path), run).map_err(|problem| Problem {
+            message: format!(
+                "the workflow `{}` cannot be used: a run of `{}` could not be started in its state `{}`: {}",
+                lifecycle.name, run.recipe, state.name, problem.message
+            ),
+            code: "unusable_workflow".into(),
+            status: Status::Refused,
+            ..problem
+        })?;
+    }
+    Ok(())
 }
 
 /// Two tasks cannot have one branch.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use sluice_api::problem::{Problem, Status};
 use sluice_api::run::StartRun;
+use sluice_core::lifecycle::StateRun;
 use sluice_core::recipe::{Data, Dialect, InputKind, Recipe};
 use sluice_core::run::{Given, Kind, Mode, Origin, Plan};
 use sluice_dialect::catalogue::{Catalogue, Entry, Places, load_path};
@@ -40,6 +41,10 @@ pub(crate) struct Started {
     pub(crate) colony: Option<String>,
     /// What it is called; as its file says unless given.
     pub(crate) kind: Option<Kind>,
+    /// The task whose state starts it.
+    pub(crate) task: String,
+    /// The worktree that it is lent, and does not own; one of its own unless given.
+    pub(crate) workspace: Option<String>,
 }
 
 /// Starts a recipe.
@@ -69,10 +74,11 @@ pub(crate) fn start_as(ground: &Arc<Ground>, wanted: &StartRun, started: Started
     for named in recipe.steps.iter().filter_map(|step| step.harness.as_ref()).filter(|_| elsewhere.is_none()) {
         ground.harnesses.get(named).map_err(|error| unusable(&wanted.recipe, &error.to_string()))?;
     }
-    let workspace = match (mode, elsewhere) {
-        (Mode::ByHand, _) => String::new(),
-        (Mode::Engine, Some(_)) => burrow(&id),
-        (Mode::Engine, None) => worktree(ground, &root, &id)?,
+    let workspace = match (mode, elsewhere, started.workspace) {
+        (Mode::ByHand, ..) => String::new(),
+        (Mode::Engine, Some(_), _) => burrow(&id),
+        (Mode::Engine, None, Some(lent)) => lent,
+        (Mode::Engine, None, None) => worktree(ground, &root, &id)?,
     };
     let given = Given {
         id: id.clone(),
@@ -81,7 +87,7 @@ pub(crate) fn start_as(ground: &Arc<Ground>, wanted: &StartRun, started: Started
         prompt: wanted.prompt.clone().unwrap_or_default(),
         workspace,
         work_order: wanted.work_order.clone().unwrap_or_default(),
-        origin: Origin { kind, root: root.display().to_string(), harness, cause: started.cause },
+        origin: Origin { kind, root: root.display().to_string(), harness, cause: started.cause, task: started.task },
     };
     begin(ground, &found.plan, found.pinned, given, elsewhere.unwrap_or(LOCAL))
 }
@@ -89,6 +95,27 @@ pub(crate) fn start_as(ground: &Arc<Ground>, wanted: &StartRun, started: Started
 /// The name of a mission's worktree, wherever its crabs have it.
 pub(crate) fn burrow(mission: &str) -> String {
     format!("burrows/mission-{mission}/")
+}
+
+/// Whether a recipe can be started for a task in this repository, and takes what it is given. What each input is worth is
+/// known only then.
+pub(crate) fn startable(ground: &Ground, root: &Path, run: &StateRun) -> Result<(), Problem> {
+    let found = find(&run.recipe, root, root, ground.places.home())?;
+    let recipe = &found.plan.recipe;
+    if recipe.repeat.is_some() {
+        return Err(unusable(&run.recipe, "it repeats by itself, and a task waits for its end"));
+    }
+    let Some(declared) = &recipe.inputs else { return Ok(()) };
+    let is_given = |name: &str| run.inputs.iter().any(|(given, _)| given == name);
+    let missing =
+        declared.iter().find(|input| input.required && input.default.is_none() && !is_given(input.name.as_str()));
+    if let Some(missing) = missing {
+        return Err(unusable(&run.recipe, &format!("it needs the input `{}`", missing.name)));
+    }
+    match run.inputs.iter().find(|(name, _)| !declared.iter().any(|input| input.name.as_str() == name)) {
+        Some((name, _)) => Err(unusable(&run.recipe, &format!("it has no input `{name}`"))),
+        None => Ok(()),
+    }
 }
 
 /// Records a run that starts now, for this group of workers.

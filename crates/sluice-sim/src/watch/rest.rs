@@ -68,6 +68,12 @@ impl TaskWatch {
                 return Err(format!("{id} is gone, and the task does not know"));
             }
         }
+        if let Some(mine) = self.state.run_here() {
+            let end = ground.runs.get(&(stream.clone(), mine.id.clone())).copied().flatten();
+            if mine.end != end {
+                return Err(format!("its run has {end:?}, and the task knows of {:?}", mine.end));
+            }
+        }
         match (&self.state.workspace, ground.bound_to(stream)) {
             (Workspace::Bound(name), Some(bound)) if name == bound => Ok(()),
             (Workspace::Unbound, None) => Ok(()),

@@ -218,7 +218,7 @@ impl TaskWatch {
         let jobs = self.state.turns.iter().flat_map(|turn| &turn.jobs).skip(1);
         let hooks = jobs.filter_map(|job| match job {
             Job::Hook { edge, hook } => self.lifecycle.transitions.get(edge.0 as usize)?.hooks.get(*hook as usize),
-            Job::Acquire | Job::Start(_) => None,
+            Job::Acquire | Job::Start(_) | Job::StartRun(_) | Job::CancelRun => None,
         });
         hooks.into_iter().any(|hook| *hook == Hook::KillSession)
     }

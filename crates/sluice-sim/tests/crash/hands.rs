@@ -126,12 +126,14 @@ impl World {
                     self.alive.remove(&it.stream);
                 }
             }
+            Instruction::StartRun { .. } => return Ended::Failed("no run is started here".into()),
             Instruction::TypeToWorker { .. }
             | Instruction::SpawnNext
             | Instruction::PushBranch
             | Instruction::CreatePr
             | Instruction::DeleteRemoteBranch
             | Instruction::Notify { .. }
+            | Instruction::CancelRun { .. }
             | Instruction::RunCommand { .. }
             | Instruction::WriteArtifact { .. } => {}
         }

@@ -174,7 +174,7 @@ fn shown(answer: &Value, output: Output) -> Result<Exit, Failure> {
         return Ok(Exit::Done);
     }
     let run = &answer["run"];
-    for key in ["id", "kind", "recipe", "status", "current_step", "workspace", "work_order", "error"] {
+    for key in ["id", "kind", "recipe", "status", "current_step", "workspace", "work_order", "task", "error"] {
         if !run[key].is_null() {
             print(&format!("{:<14} {}\n", key.replace('_', " "), table::line(&word(run, key), 2000)));
         }

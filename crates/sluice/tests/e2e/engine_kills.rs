@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::home::{Home, LONG, Ran};
 use super::process;
+use super::state_runs::{CHECKED, checked};
 
 /// A worker, a failed review, a fix, a passed review.
 const SCRIPT: &str = "reviewer: review fail once, then pass";
@@ -25,6 +26,11 @@ fn default_comes_to_the_same_end_wherever_the_engine_is_killed() {
 #[test]
 fn persistent_comes_to_the_same_end_wherever_the_engine_is_killed() {
     kill_everywhere("persistent");
+}
+
+#[test]
+fn a_state_that_starts_a_run_comes_to_the_same_end_wherever_the_engine_is_killed() {
+    kill_everywhere(CHECKED);
 }
 
 /// Lives through a lifecycle once undisturbed, and once for each commit that it made, with a kill after that.
@@ -55,6 +61,10 @@ fn kill_everywhere(workflow: &str) {
 /// One task from its creation to its merge. How it ended, and how many commits that took.
 fn live(workflow: &str, kill_after: Option<usize>) -> (String, usize) {
     let home = Home::new();
+    if workflow == CHECKED {
+        // It passes the second time.
+        checked(&home, "test \"$(grep -c Line demo/*.md)\" -ge 2");
+    }
     std::thread::scope(|scope| {
         let mut happening = home.follow(&[]);
         let home = &home;
@@ -110,7 +120,8 @@ fn persist(home: &Home, arguments: &[&str]) -> Ran {
 fn end(home: &Home, id: &str) -> (String, usize) {
     let events = home.history(id);
     let of = |kind: &str| events.iter().filter(|event| event["type"] == kind).collect::<Vec<_>>();
-    let word = |event: &Value, key: &str| event["data"][key].as_str().unwrap_or("?").to_owned();
+    let word_of = |value: &Value, key: &str| value[key].as_str().unwrap_or("?").to_owned();
+    let word = |event: &Value, key: &str| word_of(&event["data"], key);
     let moves: Vec<String> =
         of("status.changed").iter().map(|event| format!("{} → {}", word(event, "from"), word(event, "to"))).collect();
     let mut hooks = BTreeMap::<String, usize>::new();
@@ -126,10 +137,14 @@ fn end(home: &Home, id: &str) -> (String, usize) {
         .filter(|pid| *pid != home.engine_pid())
         .map(process::words)
         .collect();
-    let mut times: Vec<&Value> = events.iter().map(|event| &event["time"]).collect();
+    let runs = home.json(&["run", "list", "--all"])["runs"].take();
+    let runs = runs.as_array().unwrap().iter().map(|run| word_of(run, "status")).collect::<Vec<_>>();
+    let all = home.sluice(&["events", "--json"]).done().stdout;
+    let all: Vec<Value> = all.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let mut times: Vec<&Value> = all.iter().map(|event| &event["time"]).collect();
     times.dedup();
     let end = format!(
-        "{moves:?}\n{hooks:?}\n{sessions:?}\n{work}\n{log}\nleft: {:?}\nwindows: {:?}\n{} crashes, {}\n{}",
+        "{moves:?}\n{hooks:?}\n{sessions:?}\n{runs:?}\n{work}\n{log}\nleft: {:?}\nwindows: {:?}\n{} crashes, {}\n{}",
         left,
         home.windows(),
         task["crash_count"],

@@ -147,3 +147,15 @@ fn a_recipe_that_cannot_be_started_is_noted_and_holds_up_nobody() {
     let log = std::fs::read_to_string(home.place().join("logs/engine.log")).unwrap();
     assert!(log.contains("`needy` was not started") && log.contains("nobody_gives_this"), "{log}");
 }
+
+#[test]
+fn what_scripts_of_forgotten_runs_printed_is_removed() {
+    let home = Home::empty();
+    let folder = home.place().join("sessions/printed");
+    std::fs::create_dir_all(&folder).unwrap();
+    let left = folder.join("forgotten.0.1.whole.stdout");
+    std::fs::write(&left, "a great deal\n").unwrap();
+    // The engine tidies up before it looks at what happens.
+    all_was_looked_at(&home);
+    assert!(!left.exists());
+}

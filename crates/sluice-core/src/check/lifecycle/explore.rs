@@ -133,7 +133,7 @@ struct Explorer<'a> {
     lifecycle: &'a Lifecycle,
     counters: Counters,
     outgoing: Vec<Vec<usize>>,
-    /// The moves that the exit rules make.
+    /// The moves that the exit rules and the ends of runs make.
     monitored: BTreeSet<(StateId, StateId)>,
     stuck: Option<StateId>,
     crashes: Vec<Crashes>,
@@ -176,6 +176,10 @@ impl<'a> Explorer<'a> {
                 Reaction::Choose(clauses) => monitored.extend(clauses.iter().map(|(_, to)| (rule.state, *to))),
                 Reaction::MarkDead => {}
             }
+        }
+        for (id, state) in (0u32..).map(StateId).zip(&lifecycle.states) {
+            let ends = state.run.iter().flat_map(|run| [run.completed, run.failed]).flatten();
+            monitored.extend(ends.map(|to| (id, to)));
         }
         for (index, edge) in lifecycle.transitions.iter().enumerate().rev() {
             if Some(edge.to) == stuck && edge.gate.is_none() {
@@ -222,6 +226,8 @@ impl<'a> Explorer<'a> {
         let spawns = |hook: &Hook| matches!(hook, Hook::SpawnAgent(_) | Hook::SpawnReviewer(_));
         let entry = self.lifecycle.transitions.iter().find(|edge| edge.to == state && edge.hooks.iter().any(spawns));
         let mut starts = self.crashes[state.0 as usize].respawns;
+        // A run works where the task does.
+        situation.workspace = !usual && self.lifecycle.state(state).run.is_some();
         let without = usual || self.lifecycle.state_name(state) == WITHOUT_AGENT;
         if let (false, Some(entry)) = (without, entry) {
             situation.workspace = true;

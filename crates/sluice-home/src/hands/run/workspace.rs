@@ -35,8 +35,15 @@ pub(super) fn has_worktree(seen: &SeenRun) -> bool {
 }
 
 /// Commits what was done in the run's worktree, after an agent, and before others start from there. What cannot be
-/// committed stays there. Scripts are not followed by it: it would cost more than most of them do.
+/// committed stays there. Scripts are not followed by it: it would cost more than most of them do. In a task's worktree
+/// nothing is committed for its agents: what belongs on the branch is for those to say who work there.
 pub(super) fn save(ground: &Ground, seen: &SeenRun, wanted: &Perform) {
+    if seen.state.given.origin.task.is_empty() {
+        commit(ground, seen, wanted);
+    }
+}
+
+fn commit(ground: &Ground, seen: &SeenRun, wanted: &Perform) {
     let root = Path::new(&seen.state.given.origin.root);
     if has_worktree(seen)
         && let Ok(pool) = pool(ground, root)
@@ -64,7 +71,7 @@ pub(super) fn wants_own(seen: &SeenRun, wanted: &Perform) -> bool {
 pub(super) fn own(ground: &Ground, seen: &SeenRun, wanted: &Perform, name: &str) -> Result<Own, Failed> {
     {
         let _one_at_a_time = ground.merging();
-        save(ground, seen, wanted);
+        commit(ground, seen, wanted);
     }
     let pool = pool(ground, Path::new(&seen.state.given.origin.root))?;
     let (head, _) = pool.repository().standing(Path::new(seen.folder())).map_err(|error| described(&error))?;

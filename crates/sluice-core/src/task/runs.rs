@@ -1,0 +1,112 @@
+//! The run that a state starts: asked for when the state is entered, cancelled when it is left, and its end moves the
+//! task on.
+
+use super::Answered;
+use super::effect::{Action, Instruction};
+use super::event::{Event, Settlement};
+use super::hooks::{self, fill};
+use super::input::{Asker, Evidence, Found, Outcome, RunEnd};
+use super::ledger::Ledger;
+use super::moves;
+use super::outcomes::settlement;
+use super::session::Place;
+use super::state::{Attention, Job};
+use crate::lifecycle::{Lifecycle, StateId};
+use crate::machine::{Refusal, RefusalCode};
+
+/// Whether the run of a state is all that can be started there again.
+pub(super) fn only(lifecycle: &Lifecycle, state: StateId) -> bool {
+    let state = lifecycle.state(state);
+    state.run.is_some() && state.respawn_prompt.is_none()
+}
+
+/// Asks for the run of `state`, unless the task has moved on.
+pub(super) fn start(ledger: &mut Ledger<'_>, state: StateId) {
+    let visit = ledger.state.visit.turn;
+    let is_here = ledger.state.turns.front().is_some_and(|turn| turn.number >= visit);
+    let Some(wanted) = ledger.lifecycle.state(state).run.as_ref().filter(|_| is_here) else {
+        return ledger.settle(Settlement::Idle);
+    };
+    // Two runs would work in one worktree.
+    if let Some(other) = ledger.state.run.as_ref().filter(|run| run.end.is_none()) {
+        let why = format!("run {} could not be cancelled", other.id);
+        return ledger.settle(Settlement::Skipped(why));
+    }
+    let inputs = wanted.inputs.iter().map(|(name, text)| (name.clone(), fill(ledger, text))).collect();
+    let workspace = ledger.state.workspace.bound().cloned();
+    ledger.ask(Action::StartRun, Instruction::StartRun { recipe: wanted.recipe.clone(), inputs, workspace });
+}
+
+/// The run was started, or could not be.
+pub(super) fn started(ledger: &mut Ledger<'_>, outcome: &Outcome) {
+    let Some(turn) = ledger.state.turns.front().map(|turn| turn.number) else { return };
+    match outcome {
+        Outcome::Ok(Found::Run(run)) => {
+            ledger.record(Event::RunStarted { turn, run: run.clone() });
+            ledger.settle(Settlement::Done);
+        }
+        Outcome::Ok(Found::Nothing | Found::Workspace(_) | Found::PullRequest(_)) => {
+            ledger.settle(Settlement::Failed("no run was named".into()));
+        }
+        Outcome::Failed(_) | Outcome::Skipped(_) => ledger.settle(settlement(outcome)),
+    }
+}
+
+/// Cancels the run of the state that was left.
+pub(super) fn cancel(ledger: &mut Ledger<'_>) {
+    match ledger.state.run.as_ref().map(|run| run.id.clone()) {
+        Some(run) => ledger.ask(Action::CancelRun, Instruction::CancelRun { run }),
+        None => ledger.settle(Settlement::Idle),
+    }
+}
+
+/// The run of the state that was left is over, or could not be cancelled.
+pub(super) fn left(ledger: &mut Ledger<'_>, outcome: &Outcome) {
+    let is_over = match outcome {
+        Outcome::Ok(_) | Outcome::Skipped(_) => true,
+        Outcome::Failed(_) => false,
+    };
+    if let Some(run) = ledger.state.run.as_ref().filter(|_| is_over).map(|run| run.id.clone()) {
+        ledger.record(Event::RunLeft { run });
+    }
+    ledger.settle(settlement(outcome));
+}
+
+/// A run has ended. One that is not the present state's, and an end that was heard before, change nothing.
+pub(super) fn ended(ledger: &mut Ledger<'_>, run: &str, end: RunEnd, why: &str, evidence: &Evidence) {
+    let is_mine = ledger.state.run_here().is_some_and(|mine| mine.id == run && mine.end != Some(end));
+    let Some(wanted) = ledger.lifecycle.state(ledger.state.status).run.as_ref().filter(|_| is_mine) else { return };
+    ledger.record(Event::RunEnded { run: run.to_owned(), end, why: why.to_owned() });
+    // What a person was told about an earlier end of this run, which was opened again, is no longer so.
+    if matches!(ledger.state.attention, Some(Attention::RunEnded { .. })) {
+        ledger.clear_attention();
+    }
+    let target = match end {
+        RunEnd::Completed => wanted.completed,
+        RunEnd::Failed => wanted.failed,
+        RunEnd::Cancelled => None,
+    };
+    let stays = |why: &str| Attention::RunEnded { run: run.to_owned(), end, why: why.to_owned() };
+    match target.map(|to| (to, moves::select(ledger, Asker::Engine, to, evidence))) {
+        Some((to, Ok(edge))) => moves::take(ledger, Some(edge), to, Asker::Engine, evidence),
+        Some((_, Err(refusal))) => ledger.mark(stays(&refusal.message)),
+        None => ledger.mark(stays(why)),
+    }
+}
+
+/// Starts the run of this state again, unless it goes on.
+pub(super) fn again(ledger: &mut Ledger<'_>, by: Asker) -> Answered {
+    let starts = ledger.state.turns.iter().flat_map(|turn| &turn.jobs).any(|job| matches!(job, Job::StartRun(_)));
+    if ledger.state.has_open_run() || starts {
+        let id = ledger.state.run.as_ref().map_or(String::new(), |run| format!(" {}", run.id));
+        let message = format!("Respawn not allowed: the run{id} of this state has not ended");
+        return Err(Refusal::new(RefusalCode::NotReady, message).hint("wait for its end, or cancel it"));
+    }
+    if by == Asker::Person {
+        ledger.clear_attention();
+    }
+    let turn = ledger.next_turn();
+    ledger.record(Event::Respawning { turn, place: Place::Main, by });
+    hooks::run(ledger);
+    Ok(())
+}

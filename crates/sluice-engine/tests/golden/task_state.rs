@@ -1,0 +1,157 @@
+//! Samples of where tasks are stored to stand.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use sluice_core::lifecycle::{Lifecycle, StateId};
+use sluice_core::name::FieldName;
+use sluice_core::task::event::Created;
+use sluice_core::task::session::{Death, Exit, Place, Session};
+use sluice_core::task::state::{About, EdgeId, Job, Start, StatePrompt, TaskRun, Turn, Workspace};
+use sluice_core::task::{Action, Asker, TaskState};
+use sluice_dialect::prompts::NoPrompts;
+use sluice_dialect::{Definition, Source, Sources, load};
+use sluice_engine::codec::remark::Remarks;
+use sluice_engine::codec::task_state::{self, Kept};
+
+use super::task::{AT, WORKER, about, askers, attentions, judgements, places, run_ends, seen, workspace_name};
+use super::{compare, forms, json, named};
+
+forms! {
+    WORKSPACES, workspace(Workspace) {
+        Workspace::Unbound => "unbound",
+        Workspace::Reserved(_) => "reserved",
+        Workspace::Bound(_) => "bound",
+    }
+    SESSIONS, session(Session) {
+        Session::Absent => "absent",
+        Session::Starting(_) => "starting",
+        Session::Alive(_) => "alive",
+        Session::Ending(_) => "ending",
+        Session::Dead(_, Death::NotStarted(_)) => "not_started",
+        Session::Dead(_, Death::Exited(_)) => "exited",
+    }
+    JOBS, job(Job) {
+        Job::Hook { .. } => "hook",
+        Job::Acquire => "acquire",
+        Job::Start(Start { prompt: StatePrompt::Enter, .. }) => "start_entering",
+        Job::Start(Start { prompt: StatePrompt::Respawn, .. }) => "start_again",
+        Job::StartRun(_) => "start_run",
+        Job::CancelRun => "cancel_run",
+    }
+}
+
+fn lifecycle() -> Lifecycle {
+    let text = sluice_dialect::builtin::ALL.iter().find(|it| it.file == "default.yml").unwrap().text;
+    match load(&Source { path: "default.yml", bytes: text.as_bytes() }, &mut NoPrompts, &mut Sources::default())
+        .definition
+    {
+        Some(Definition::Lifecycle(lifecycle)) => lifecycle,
+        _ => panic!("not a lifecycle"),
+    }
+}
+
+/// A task in the middle of something, so that every part of it can be there.
+fn state() -> TaskState {
+    let created = Created { status: StateId(0), about: about(), by: Asker::Person, at: AT, seen: seen() };
+    TaskState {
+        review_round: 2,
+        crash_count: 1,
+        numbers: BTreeMap::from([(FieldName::new("size"), -3)]),
+        texts: BTreeMap::from([(FieldName::new("mood"), "hopeful".into())]),
+        turns: VecDeque::from([
+            Turn {
+                number: 4,
+                crashes: 1,
+                step: 2,
+                jobs: VecDeque::from([Job::Hook { edge: EdgeId(3), hook: 1 }]),
+                waiting: Some(Action::KillSession),
+            },
+            Turn { number: 5, crashes: 0, step: 1, jobs: VecDeque::new(), waiting: None },
+        ]),
+        turns_taken: 5,
+        sessions_asked: 9,
+        pull_request: Some("https://forge/pr/1".into()),
+        events: 41,
+        ..TaskState::created(&created)
+    }
+}
+
+fn sessions() -> Vec<(String, Session)> {
+    let samples = vec![
+        Session::Absent,
+        Session::Starting(WORKER),
+        Session::Alive(WORKER),
+        Session::Ending(WORKER),
+        Session::Dead(WORKER, Death::NotStarted("no tmux".into())),
+        Session::Dead(WORKER, Death::Exited(Exit::Signal(9))),
+    ];
+    named(SESSIONS, session, samples)
+}
+
+fn jobs() -> Vec<(String, Job)> {
+    let start = |prompt, place, again| Job::Start(Start { state: StateId(2), prompt, place, again });
+    let samples = vec![
+        Job::Hook { edge: EdgeId(3), hook: 1 },
+        Job::Acquire,
+        start(StatePrompt::Enter, Place::Main, false),
+        start(StatePrompt::Respawn, Place::Beside, true),
+        Job::StartRun(StateId(2)),
+        Job::CancelRun,
+    ];
+    named(JOBS, job, samples)
+}
+
+#[test]
+fn states() {
+    let created =
+        Created { status: StateId(0), about: About::default(), by: Asker::Person, at: AT, seen: BTreeMap::new() };
+    let mut samples = vec![("new".to_owned(), TaskState::created(&created)), ("middle".to_owned(), state())];
+    let mut add = |name: String, change: &dyn Fn(&mut TaskState)| {
+        let mut state = state();
+        change(&mut state);
+        samples.push((name, state));
+    };
+    for (name, by) in askers() {
+        add(format!("by.{name}"), &|state| state.visit.by = by);
+    }
+    for (name, place) in places() {
+        add(format!("watch.{name}"), &|state| state.visit.watch = place);
+    }
+    let workspaces =
+        vec![Workspace::Unbound, Workspace::Reserved(workspace_name()), Workspace::Bound(workspace_name())];
+    for (name, workspace) in named(WORKSPACES, workspace, workspaces) {
+        add(format!("workspace.{name}"), &|state| state.workspace = workspace.clone());
+    }
+    for (name, session) in sessions() {
+        add(format!("main.{name}"), &|state| state.main = session.clone());
+        add(format!("beside.{name}"), &|state| state.beside = session.clone());
+    }
+    for (name, attention) in attentions() {
+        add(format!("attention.{name}"), &|state| state.attention = Some(attention.clone()));
+    }
+    for (name, judged) in judgements() {
+        add(format!("judged.{name}"), &|state| state.judged = judged.clone());
+    }
+    add("run.open".into(), &|state| state.run = Some(TaskRun { id: "k3f9".into(), turn: 4, end: None }));
+    for (name, end) in run_ends() {
+        let run = TaskRun { id: "k3f9".into(), turn: 4, end: Some(end) };
+        add(format!("run.{name}"), &|state| state.run = Some(run.clone()));
+    }
+    for (name, job) in jobs() {
+        add(format!("job.{name}"), &|state| state.turns[1].jobs.push_back(job));
+    }
+    let kept = |state: &TaskState| Kept {
+        id: "task-1".into(),
+        definition: "d1".into(),
+        state: state.clone(),
+        open: vec!["write-41".into(), "turn-4/2 kill_session".into()],
+        remarks: Remarks::default(),
+    };
+    let write = |it: &TaskState| json(&task_state::write(&kept(it)));
+    let lifecycle = lifecycle();
+    compare("task_state", &samples, write, |form| {
+        let read = task_state::read(&lifecycle, form.to_string().as_bytes()).unwrap();
+        assert_eq!(read, kept(&read.state), "its name, definition and order are kept");
+        json(&task_state::write(&read))
+    });
+}

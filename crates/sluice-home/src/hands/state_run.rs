@@ -1,0 +1,82 @@
+//! The run that a task's state starts: started once, in the task's own worktree where there is one, and cancelled when
+//! the state is left. It never owns that worktree.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+use sluice_api::run::StartRun;
+use sluice_core::machine::RefusalCode;
+use sluice_core::run::Input;
+use sluice_core::task::input::Found;
+use sluice_core::task::state::WorkspaceName;
+
+use super::Done;
+use super::run::sweep;
+use crate::clock::id_from;
+use crate::ground::Ground;
+use crate::runs::stream;
+use crate::service::{Started, say, start_as};
+use crate::tasks::Seen;
+use crate::triggers::chain_to;
+
+/// How long what a cancelled run was at may take to end.
+const END_WITHIN: Duration = Duration::from_secs(60);
+
+/// Starts the run, if that has not been done. Its id is the effect's: asked for again after a crash, the same run is
+/// found.
+pub(super) fn start(
+    ground: &Arc<Ground>,
+    seen: &Seen,
+    effect: &str,
+    recipe: &str,
+    inputs: &[(String, String)],
+    workspace: Option<&WorkspaceName>,
+) -> Done {
+    let id = id_from(&["state", &seen.id, effect]);
+    let known = ground.tasks.load_run(&id).map_err(|problem| problem.message)?;
+    if known.is_none() {
+        let about = &seen.state.about;
+        let project = ground.projects.get(&about.project).map_err(|problem| problem.message)?;
+        let cause = chain_to(ground, &seen.id).map_err(|problem| problem.message)?;
+        if cause.iter().any(|before| before == recipe) {
+            return Err(format!("`{recipe}` led to this task, and would start itself again and again"));
+        }
+        let wanted = StartRun {
+            recipe: recipe.to_owned(),
+            cwd: project.path,
+            inputs: inputs.iter().map(|(name, value)| (name.clone(), Value::String(value.clone()))).collect(),
+            prompt: Some(about.summary.clone()),
+            work_order: Some(seen.id.clone()),
+            harness: Some(about.harness.clone()).filter(|name| !name.is_empty()),
+            ..StartRun::default()
+        };
+        let workspace = workspace.map(|name| name.0.clone());
+        let started = Started { id: Some(id.clone()), cause, task: seen.id.clone(), workspace, ..Started::default() };
+        start_as(ground, &wanted, started).map_err(|problem| problem.message)?;
+    }
+    Ok(Found::Run(id))
+}
+
+/// Cancels the run, if it has not ended. When this answers, nothing of it works any more.
+pub(super) fn cancel(ground: &Arc<Ground>, run: &str) -> Done {
+    let seen = ground.tasks.load_run(run).map_err(|problem| problem.message)?;
+    let Some(seen) = seen else { return Ok(Found::Nothing) };
+    if seen.state.end.is_none() {
+        match say(ground, run, Input::Cancel { reason: "its task moved on".into() }) {
+            Ok(_) => {}
+            Err(problem) if problem.code == RefusalCode::Finished.as_str() => {}
+            Err(problem) => return Err(problem.message),
+        }
+    }
+    let is_at_rest = || {
+        let stored = ground.tasks.loader().reader().load(&stream(run)).ok()?;
+        stored.is_none_or(|stored| stored.effects.is_empty()).then_some(())
+    };
+    let rests = ground.tasks.wait(END_WITHIN, is_at_rest).is_some();
+    match (sweep(run), rests) {
+        (0, true) => Ok(Found::Nothing),
+        (0, false) => Err(format!("run {run} is cancelled, and its steps have not ended")),
+        (left, _) => Err(format!("run {run} is cancelled, but {left} of its processes would not go")),
+    }
+}

@@ -1,0 +1,71 @@
+//! The runs that the states of simulated tasks start. Of each there is only its beginning and its end: what happens in
+//! between is a life of its own.
+
+use sluice_core::task::Input;
+use sluice_core::task::input::{Found, Outcome as Ended, RunEnd};
+use sluice_core::task::state::WorkspaceName;
+use sluice_store::StreamId;
+
+use crate::bug::Bug;
+use crate::watch::TaskWatch;
+use crate::world::{Due, Life};
+
+impl Life {
+    /// Starts the run of a state, named after the effect that asks for it; asked for again it is there already.
+    pub(crate) fn starts_run(
+        &mut self,
+        stream: &StreamId,
+        effect: &str,
+        workspace: Option<&WorkspaceName>,
+        again: bool,
+    ) -> Result<Ended, String> {
+        if !again {
+            self.ground.run(stream, effect, workspace)?;
+            self.note(&format!("{stream}: the run {effect} goes"));
+            let wait = self.soon(6_000);
+            self.at(wait, Due::RunEnds { stream: stream.clone(), run: effect.to_owned() });
+        }
+        Ok(Ended::Ok(Found::Run(effect.to_owned())))
+    }
+
+    /// It ends, unless it was cancelled, as it must have been when its task is over.
+    pub(crate) fn run_ends(&mut self, stream: StreamId, run: String) -> Result<(), String> {
+        let is_over = self.watch.tasks.get(&stream).is_some_and(TaskWatch::is_finished);
+        let goes_on = self.ground.going(&stream).any(|going| going == run);
+        if goes_on && is_over && !self.ground.clinging.contains(&stream) {
+            return Err(format!("{stream}: it is over, and the run {run} was not cancelled"));
+        }
+        let end = match self.chance.below(10) {
+            0 => RunEnd::Cancelled,
+            1..=3 => RunEnd::Failed,
+            _ => RunEnd::Completed,
+        };
+        self.note(&format!("{stream}: the run {run} has {}", end.word()));
+        if let Some(known) = self.ground.runs.get_mut(&(stream.clone(), run)) {
+            known.get_or_insert(end);
+        }
+        let wait = self.soon(300);
+        self.at(wait, Due::LooksAtRun(stream));
+        Ok(())
+    }
+
+    /// The engine looks at what a task and its run say, and tells the task what it does not know.
+    pub(crate) fn looks_at_run(&mut self, stream: &StreamId) {
+        let Some(mine) = self.watch.tasks.get(stream).and_then(|task| task.state.run_here()) else { return };
+        let end = self.ground.runs.get(&(stream.clone(), mine.id.clone())).copied().flatten();
+        let Some(end) = end.filter(|end| mine.end != Some(*end) && !self.is_down) else { return };
+        let (run, why) = (mine.id.clone(), String::new());
+        let evidence = self.ground.sheet(stream).evidence();
+        for _ in 0..=usize::from(self.chance.percent(10)) {
+            let evidence = evidence.clone();
+            self.say(stream, None, Input::RunEnded { run: run.clone(), end, why: why.clone(), evidence });
+        }
+    }
+
+    /// An engine that has just started looks at the run of a task.
+    pub(crate) fn looks_at_run_again(&mut self, stream: &StreamId) {
+        if self.bug != Some(Bug::ForgetsRunEnds) {
+            self.looks_at_run(stream);
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! States that start a run: the task follows its end, and takes it along when it goes elsewhere.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::home::Home;
+use super::process;
+use super::recipes::{all_gone, first, show, text};
+
+/// The lifecycle of these tests: the work is checked by a run before a person sees it.
+pub(crate) const CHECKED: &str = "checked";
+
+const LIFECYCLE: &str = "
+name: checked
+version: 1
+states:
+  pending: {}
+  working: { respawn_prompt: worker }
+  agent-review:
+    run: { recipe: verify, inputs: { branch: '{branch}' }, completed: reviewing, failed: working }
+  reviewing: {}
+  done: { terminal: true }
+  cancelled: { terminal: true }
+transitions:
+  - from: pending
+    to: working
+    hooks: [{ action: acquire_workspace }, { action: spawn_agent, prompt: worker }]
+  - from: working
+    to: agent-review
+    gate: { section: '## Handoff' }
+    hooks: [{ action: increment_review_round }, { action: kill_session }]
+  - { from: agent-review, to: working, when: review_round < 3, hooks: [{ action: spawn_agent, prompt: worker }] }
+  - { from: agent-review, to: reviewing }
+  - { from: agent-review, to: cancelled, hooks: [{ action: release_workspace }] }
+  - { from: reviewing, to: done, hooks: [{ action: release_workspace }] }
+  - { from: working, to: cancelled, hooks: [{ action: kill_session }, { action: release_workspace }] }
+exit_monitoring:
+  rules: [{ status: working, action: crash }]
+prompts:
+  worker: |
+    # Task: {summary}
+    Do it, commit, write ## Handoff in TASK.md, then: sluice task update --status agent-review
+";
+
+/// Puts a definition into the home.
+fn definition(home: &Home, name: &str, text: &str) {
+    let folder = home.place().join("workflows");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join(format!("{name}.yml")), text).unwrap();
+}
+
+/// Puts the lifecycle into the home, with a recipe that checks the work with this command.
+pub(crate) fn checked(home: &Home, command: &str) {
+    definition(home, CHECKED, LIFECYCLE);
+    let command: String = command.lines().map(|line| format!("      {line}\n")).collect();
+    let head = "name: verify\ninput: [{name: branch}]\nsteps:\n  - name: check\n    type: script\n    command: |\n";
+    definition(home, "verify", &format!("{head}{command}"));
+}
+
+fn create(home: &Home) -> String {
+    home.create("brew", "worker: work", &["--workflow", CHECKED])
+}
+
+/// Waits until the task has started a run, and gives its id.
+fn run_of(home: &Home, task: &str, count: usize) -> String {
+    let event = home.until_event(task, "task.run_started", count);
+    text(&event["data"]["run_id"]).to_owned()
+}
+
+fn moves(home: &Home, id: &str) -> Vec<String> {
+    let events = home.history(id);
+    let moved = events.iter().filter(|event| event["type"] == "status.changed");
+    moved.map(|event| format!("{} → {}", text(&event["data"]["from"]), text(&event["data"]["to"]))).collect()
+}
+
+fn runs(home: &Home) -> Vec<Value> {
+    home.json(&["run", "list", "--all"])["runs"].as_array().unwrap().clone()
+}
+
+#[test]
+fn a_run_that_completes_moves_the_task_on() {
+    let home = Home::new();
+    checked(
+        &home,
+        "echo ${input.branch} ${run.work_order} > \"$SLUICE_HOME/noted\"; cat demo/*.md >> \"$SLUICE_HOME/noted\"",
+    );
+    let id = create(&home);
+    let task = home.until_status(&id, "reviewing");
+    assert_eq!(moves(&home, &id), ["pending → working", "working → agent-review", "agent-review → reviewing"]);
+    assert_eq!((&task["attention"], &task["run"]), (&Value::Null, &Value::Null), "{task:#}");
+    // It worked where the task does, with what the state gave it.
+    let noted = std::fs::read_to_string(home.place().join("noted")).unwrap();
+    assert_eq!(noted, format!("brew {id}\nLine 1 by the worker.\n"));
+    let run = show(&home, &run_of(&home, &id, 1));
+    assert_eq!((text(&run["status"]), text(&run["task"]), text(&run["recipe"])), ("completed", id.as_str(), "verify"));
+    assert_eq!(run["workspace"], task["workspace"]);
+    assert!(Path::new(text(&task["workspace"])).join("TASK.md").exists(), "the worktree is still the task's");
+    let told = first(&home, &id, "task.run_ended");
+    assert_eq!((&told["data"]["run_status"], &told["data"]["run_id"]), (&"completed".into(), &run["id"]));
+    let moved = home.history(&id).into_iter().rfind(|event| event["type"] == "status.changed").unwrap();
+    assert_eq!(moved["actor"], "engine");
+    home.json(&["task", "merge", &id]);
+    home.until_status(&id, "done");
+}
+
+#[test]
+fn a_run_that_fails_leads_elsewhere() {
+    let home = Home::new();
+    checked(&home, "test \"$(grep -c Line demo/*.md)\" -ge 2");
+    let id = create(&home);
+    home.until_status(&id, "reviewing");
+    let back =
+        ["working → agent-review", "agent-review → working", "working → agent-review", "agent-review → reviewing"];
+    assert_eq!(moves(&home, &id)[1..], back);
+    let mut ends: Vec<String> = runs(&home).iter().map(|run| text(&run["status"]).to_owned()).collect();
+    ends.sort();
+    assert_eq!(ends, ["completed", "failed"]);
+}
+
+#[test]
+fn whoever_moves_the_task_elsewhere_cancels_its_run() {
+    let home = Home::new();
+    let told = home.pipe("told");
+    checked(&home, &format!("echo $$ > \"$SLUICE_HOME/pid\"; echo > {}; exec sleep 600", told.path()));
+    let id = create(&home);
+    told.hear();
+    let run = run_of(&home, &id, 1);
+    let task = home.task(&id);
+    assert_eq!((text(&task["status"]), text(&task["run"])), ("agent-review", run.as_str()));
+    let pid: i32 = std::fs::read_to_string(home.place().join("pid")).unwrap().trim().parse().unwrap();
+    assert!(process::lives(pid));
+    let worktree = text(&task["workspace"]).to_owned();
+    let answer = home.json(&["task", "cancel", &id, "--yes"]);
+    all_gone(&[pid]);
+    let task = &answer["task"];
+    assert_eq!((text(&task["status"]), &task["workspace"], &task["run"]), ("cancelled", &Value::Null, &Value::Null));
+    let ended = show(&home, &run);
+    assert_eq!((text(&ended["status"]), text(&ended["error"])), ("cancelled", "its task moved on"));
+    let hooks: Vec<String> = home
+        .history(&id)
+        .iter()
+        .filter(|event| event["type"] == "hook.done")
+        .map(|event| text(&event["data"]["action"]).to_owned())
+        .collect();
+    assert_eq!(hooks[hooks.len() - 2..], ["cancel_run", "release_workspace"], "the worktree is given back last");
+    assert!(Path::new(&worktree).exists(), "it is the pool's, not the run's");
+}
+
+#[test]
+fn the_engine_is_killed_while_the_run_goes_on() {
+    let home = Home::new();
+    let (told, go) = (home.pipe("told"), home.pipe("go"));
+    checked(&home, &format!("echo > {}; cat {}", told.path(), go.path()));
+    let id = create(&home);
+    told.hear();
+    let run = run_of(&home, &id, 1);
+    home.kill_engine();
+    // The next engine begins the script anew: one cannot be adopted.
+    assert_eq!(text(&home.task(&id)["run"]), run);
+    told.hear();
+    go.let_go();
+    home.until_status(&id, "reviewing");
+    let ids: Vec<String> = runs(&home).iter().map(|run| text(&run["id"]).to_owned()).collect();
+    assert_eq!(ids, [run], "it was started once");
+    assert_eq!(moves(&home, &id).len(), 3);
+}
+
+#[test]
+fn a_run_that_a_person_gave_up_marks_the_task_and_is_started_again() {
+    let home = Home::new();
+    let told = home.pipe("told");
+    let rest = format!("test -e \"$SLUICE_HOME/fine\" || {{ echo > {}; exec sleep 600; }}", told.path());
+    checked(&home, &rest);
+    let id = create(&home);
+    told.hear();
+    let run = run_of(&home, &id, 1);
+    home.json(&["run", "cancel", &run]);
+    let task = home.until(&id, "marked", |task| !task["attention"].is_null());
+    assert!(text(&task["attention"]).starts_with(&format!("its run {run} was cancelled")), "{task:#}");
+    assert_eq!(text(&task["status"]), "agent-review");
+    std::fs::write(home.place().join("fine"), "").unwrap();
+    home.json(&["task", "respawn", &id]);
+    let task = home.until_status(&id, "reviewing");
+    assert_eq!(task["attention"], Value::Null, "{task:#}");
+    assert_eq!(runs(&home).len(), 2);
+}
+
+#[test]
+fn a_task_is_not_created_where_its_runs_could_not_be_started() {
+    let home = Home::new();
+    definition(&home, CHECKED, LIFECYCLE);
+    let arguments = ["task", "create", "brew", "Brew", "--harness", "demo", "--workflow", CHECKED, "--json"];
+    let ran = home.sluice(&arguments);
+    assert_eq!(ran.refusal(), "1 unusable_workflow", "{ran:?}");
+    let message = ran.json()["error"]["message"].as_str().unwrap().to_owned();
+    assert!(message.contains("`agent-review`") && message.contains("there is no recipe or file `verify`"), "{message}");
+    for (recipe, why) in [
+        (
+            "name: verify\nsteps: [{name: a, type: script, command: 'true'}]\ninput: [{name: size}]\n",
+            "needs the input `size`",
+        ),
+        ("name: verify\nsteps: [{name: a, type: script, command: 'true'}]\ninput: []\n", "has no input `branch`"),
+    ] {
+        definition(&home, "verify", recipe);
+        let ran = home.sluice(&arguments);
+        assert!(ran.json()["error"]["message"].as_str().unwrap().contains(why), "{ran:?}");
+    }
+    assert_eq!(home.json(&["task", "list", "--all"])["tasks"], serde_json::json!([]));
+}
+
+#[test]
+fn a_recipe_that_is_gone_when_its_state_is_entered_marks_the_task() {
+    let home = Home::new();
+    let (told, go) = (home.pipe("told"), home.pipe("go"));
+    checked(&home, "true");
+    let script = format!("worker: tell {}; wait for {}; work", told.path(), go.path());
+    let id = home.create("brew", &script, &["--workflow", CHECKED]);
+    told.hear();
+    let recipe = home.place().join("workflows/verify.yml");
+    let text_of_it = std::fs::read_to_string(&recipe).unwrap();
+    std::fs::remove_file(&recipe).unwrap();
+    go.let_go();
+    let task = home.until(&id, "marked", |task| !task["attention"].is_null());
+    assert_eq!(text(&task["attention"]), "start_run failed: there is no recipe or file `verify`");
+    std::fs::write(&recipe, text_of_it).unwrap();
+    home.json(&["task", "respawn", &id]);
+    home.until_status(&id, "reviewing");
+}
