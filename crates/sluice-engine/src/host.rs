@@ -61,6 +61,7 @@ pub struct Reporter {
     messages: Sender<Event>,
     tokens: Arc<AtomicU64>,
     hindrance: Hindrance,
+    taken_up: Arc<AtomicBool>,
 }
 
 /// Why nothing can be stored at the moment.
@@ -86,6 +87,12 @@ impl Reporter {
         self.hindrance.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Whether everything that was going on when the engine began has been taken up. Until then, what is not known may
+    /// only not be known yet.
+    pub fn has_taken_up(&self) -> bool {
+        self.taken_up.load(Ordering::Acquire)
+    }
+
     /// Removes streams that are over, with everything of theirs. One that is not over stays, and so does one that cannot
     /// be removed now: whoever depends on it asks again.
     pub fn forget(&self, streams: Vec<StreamId>) {
@@ -98,6 +105,8 @@ enum Event {
     Ask(Message, Token, Sender<Answer>),
     Forget(Vec<StreamId>),
     Failed(StoreError),
+    /// Every open stream has been named once.
+    AllNamed,
     Stop,
 }
 
@@ -169,7 +178,8 @@ impl Host {
             stopping: stopping.clone(),
         };
         let faults = Faults::default();
-        let reporter = Reporter { messages, tokens: Arc::new(AtomicU64::new(1)), hindrance };
+        let taken_up = Arc::new(AtomicBool::new(false));
+        let reporter = Reporter { messages, tokens: Arc::new(AtomicU64::new(1)), hindrance, taken_up };
         let engine = Loop {
             reactor: Reactor::new(ownership.epoch),
             clock,
@@ -241,7 +251,7 @@ struct Loop {
 
 impl Loop {
     fn run(mut self, inbox: &Receiver<Event>) -> Result<(), StoreError> {
-        let mut stopping = false;
+        let (mut stopping, mut all_named) = (false, false);
         while !(stopping && self.reactor.is_settled()) {
             let Some(first) = self.wait(inbox) else { return Ok(()) };
             let mut next = Some(first);
@@ -256,6 +266,7 @@ impl Loop {
                         let _ = locked(&self.writer).forget(&streams);
                         self.observer.changed(streams);
                     }
+                    Event::AllNamed => all_named = true,
                     Event::Stop => stopping = true,
                     Event::Failed(error) => return Err(error),
                 }
@@ -264,6 +275,9 @@ impl Loop {
             self.reactor.wake(self.clock.now());
             self.note_faults();
             self.act();
+            if all_named && !self.reactor.is_loading() {
+                self.reporter.taken_up.store(true, Ordering::Release);
+            }
             self.tell();
         }
         Ok(())

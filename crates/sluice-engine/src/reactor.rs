@@ -188,6 +188,11 @@ impl Reactor {
         self.in_flight.is_none() && self.gathered.is_empty()
     }
 
+    /// Whether streams are being loaded.
+    pub fn is_loading(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
     /// How many tasks and runs are held in memory.
     pub fn len(&self) -> usize {
         self.slots.len()

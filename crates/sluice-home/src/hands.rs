@@ -79,7 +79,11 @@ impl Executor for Hands {
 
     fn held(&mut self, assignment: Assignment, name: Option<String>, report: &Reporter) {
         self.ground.reach(report);
-        self.ground.crabs.assigned(&assignment, name);
+        // Its crab may listen again before what it holds is known.
+        if let Some(dispatch) = self.ground.crabs.assigned(&assignment, name) {
+            let ground = self.ground.clone();
+            self.threads.run(move || ground.crabs.tell(&ground, dispatch));
+        }
     }
 
     fn withdrawn(&mut self, _: &WorkerId, dispatch: u64, is_lost: bool) {

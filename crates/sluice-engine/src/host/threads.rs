@@ -153,7 +153,9 @@ impl Reading {
     /// Reads what is asked for, and between that keeps comparing memory with the store. Taking up what was going on
     /// when the engine starts is the first of these comparisons, and not a way of its own.
     pub(super) fn run(mut self) {
-        let mut due = Instant::now();
+        self.reconcile();
+        let _ = self.messages.send(Event::AllNamed);
+        let mut due = Instant::now() + RECONCILE;
         loop {
             if Instant::now() >= due {
                 self.reconcile();

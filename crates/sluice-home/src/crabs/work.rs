@@ -240,6 +240,10 @@ impl Crabs {
                 None => over().map(|it| Attempt { crab: it.crab.clone(), held: None, has_counted: it.has_counted }),
             }
         };
+        let is_starting = || ground.reporter.get().is_none_or(|reporter| !reporter.has_taken_up());
+        if found.is_none() && is_starting() {
+            return Err(Problem::unavailable("the engine is starting").hint("ask again in a moment"));
+        }
         let none = || {
             Problem::not_found(format!("there is no run `{run_id}` of a crab, or it is long over"))
                 .hint("POST /v1/runs/start begins one")
