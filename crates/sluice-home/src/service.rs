@@ -14,6 +14,7 @@ mod workspaces;
 
 pub use access::{Bearer, Denied, Turned};
 pub(crate) use create::create_task;
+pub use look::Census;
 pub use runs::by_hand;
 pub(crate) use start::{Started, repeat, start_again, start_as};
 

@@ -47,7 +47,9 @@ pub(crate) async fn guard(State(app): State<Arc<App>>, mut request: Request, nex
         }
     };
     if matches!(response.status(), StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
-        record(&app, &response, token.as_deref(), &method, &path, &peer);
+        let refused = response.extensions().get::<Refused>();
+        let reason = refused.map_or("refused", |refused| refused.0.as_str()).to_owned();
+        record(app, Turned { reason, token, method: method.to_string(), path, peer, unrecorded: 0 }).await;
     }
     response
 }
@@ -105,8 +107,9 @@ fn turn_away(problem: &Problem) -> Response {
 }
 
 /// Writes down who was turned away, unless there are too many of them.
-fn record(app: &App, response: &Response, token: Option<&str>, method: &Method, path: &str, peer: &str) {
+async fn record(app: Arc<App>, turned: Turned) {
     let Some(unrecorded) = app.records.take(Instant::now()) else { return };
-    let reason = response.extensions().get::<Refused>().map_or("refused", |refused| refused.0.as_str());
-    app.service.turned_away(&Turned { reason, token, method: method.as_str(), path, peer, unrecorded });
+    let turned = Turned { unrecorded, ..turned };
+    // Whether it could be written down or not, they are turned away.
+    let _ = tokio::task::spawn_blocking(move || app.service.turned_away(&turned)).await;
 }

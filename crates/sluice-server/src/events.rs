@@ -110,12 +110,11 @@ impl Reading {
 impl App {
     /// A place among those who follow the log through the same door.
     fn place(&self, caller: &Caller) -> Option<OwnedSemaphorePermit> {
-        let [at_socket, over_network] = &self.followers;
-        let places = match caller {
-            Caller::Process(_) => at_socket,
-            Caller::Bearer(_) => over_network,
+        let room = match caller {
+            Caller::Process(_) => &self.socket,
+            Caller::Bearer(_) => &self.network,
         };
-        places.clone().try_acquire_owned().ok()
+        room.followers.clone().try_acquire_owned().ok()
     }
 }
 

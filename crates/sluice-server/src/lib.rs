@@ -10,6 +10,7 @@ mod cors;
 mod door;
 mod events;
 mod limits;
+mod metrics;
 mod network;
 mod patient;
 mod routes;

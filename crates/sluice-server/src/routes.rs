@@ -50,6 +50,7 @@ pub(crate) fn routes(app: Arc<App>, largest: usize) -> Router {
         .route("/v1/lifecycle/tasks/{id}/{verb}", post(task_verb))
         .merge(crate::runs::routes())
         .merge(crate::tokens::routes())
+        .merge(crate::metrics::routes())
         .fallback(nothing_here)
         .layer(axum::extract::DefaultBodyLimit::max(largest))
         .with_state(app)

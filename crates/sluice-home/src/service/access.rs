@@ -1,5 +1,7 @@
 //! Who asks over the network: the tokens, what each allows, and the record of those who were turned away.
 
+use std::time::Duration;
+
 use serde_json::json;
 use sluice_api::problem::{Problem, Status};
 use sluice_api::token::{CreateToken, Scope, TokenAnswer, TokenList};
@@ -16,6 +18,8 @@ use crate::tokens::PREFIX;
 
 /// The kind of stream that says who was turned away.
 const KIND: &str = "access";
+/// How long somebody who is turned away waits for that to be written down.
+const STORED_WITHIN: Duration = Duration::from_secs(2);
 /// The version of what is stored of that.
 const VERSION: u16 = 1;
 
@@ -39,17 +43,17 @@ pub struct Denied {
 
 /// A request that was turned away, as it is written down.
 #[derive(Clone, Debug)]
-pub struct Turned<'a> {
+pub struct Turned {
     /// Why, as a code.
-    pub reason: &'a str,
+    pub reason: String,
     /// By what the token is known, if it is.
-    pub token: Option<&'a str>,
+    pub token: Option<String>,
     /// What was asked.
-    pub method: &'a str,
+    pub method: String,
     /// Where, without what follows the question mark.
-    pub path: &'a str,
+    pub path: String,
     /// From where.
-    pub peer: &'a str,
+    pub peer: String,
     /// How many before it were not written down, because there were too many.
     pub unrecorded: u64,
 }
@@ -135,8 +139,8 @@ impl Service {
         Ok(TokenAnswer { token: self.tokens.revoke(id)? })
     }
 
-    /// Writes down that somebody was turned away. Nobody waits for it.
-    pub fn turned_away(&self, turned: &Turned<'_>) {
+    /// Writes down that somebody was turned away, and waits until that is durable, but not for a store that is away.
+    pub fn turned_away(&self, turned: &Turned) {
         let (Some(reporter), Ok(id)) = (self.ground.reporter.get(), new_id()) else { return };
         let Turned { reason, token, method, path, peer, unrecorded } = turned;
         let mut data = json!({ "reason": reason, "token": token, "method": method, "path": path, "peer": peer });
@@ -148,13 +152,21 @@ impl Service {
             version: VERSION,
             time: self.ground.clock.now().0,
             actor: "engine".into(),
-            correlation: token.unwrap_or_default().to_owned(),
+            correlation: token.clone().unwrap_or_default(),
             caused_by: None,
             data: data.to_string().into_bytes(),
         };
         let (actor, change) = Record::create(KIND, event);
         let stream = StreamId::new(format!("{KIND}/{id}"));
-        reporter.send(Message::Create { token: None, stream, actor: Box::new(actor), change, blobs: Vec::new() });
+        let stored = reporter.ask(|token| Message::Create {
+            token: Some(token),
+            stream,
+            actor: Box::new(actor),
+            change,
+            blobs: Vec::new(),
+        });
+        // It is stored when the store is back.
+        let _ = stored.recv_timeout(STORED_WITHIN);
     }
 }
 

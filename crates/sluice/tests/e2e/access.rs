@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::home::Home;
 use super::process;
-use super::served::{Served, token};
+use super::served::{Served, agent, token};
 
 /// Those who were turned away, as the log tells it.
 fn turned_away(home: &Home) -> Vec<Value> {
@@ -163,7 +163,7 @@ fn a_session_is_known_by_its_token_and_may_move_its_own_task_only() {
     for id in [&own, &other] {
         home.until(id, "active", |task| task["session"] == "active");
     }
-    let secret = secret_of(&own);
+    let secret = secret_of(&home, &own);
     // The engine that started the session is not the one that is asked.
     let served = Served::start(&home, &[]);
     let (_, spoken_for) = token(&home, &["--scope", "agent", "--task", &own]);
@@ -221,9 +221,8 @@ fn a_session_is_known_by_its_token_and_may_move_its_own_task_only() {
 }
 
 /// The secret that a task's agent was started with.
-fn secret_of(task: &str) -> String {
-    let agents = process::carrying(&format!("SLUICE_TASK={task}"));
-    let environment = std::fs::read(format!("/proc/{}/environ", agents[0])).unwrap();
+fn secret_of(home: &Home, task: &str) -> String {
+    let environment = std::fs::read(format!("/proc/{}/environ", agent(home, task))).unwrap();
     let text = String::from_utf8_lossy(&environment).into_owned();
     text.split('\0').find_map(|one| one.strip_prefix("SLUICE_TOKEN=")).unwrap().to_owned()
 }
