@@ -35,11 +35,12 @@ pub(crate) async fn guard(State(app): State<Arc<App>>, mut request: Request, nex
     let peer = request.extensions().get::<Peer>().map(ToString::to_string).unwrap_or_default();
     let (response, token) = match identify(&app, request.headers()).await {
         Err(Denied { problem, token }) => (turn_away(&problem), token),
-        Ok(Bearer { who, token }) => {
-            let response = match hindrance(&app, &who, &token, &method, &path) {
+        Ok(bearer) => {
+            let token = bearer.token.clone();
+            let response = match hindrance(&app, &bearer, &method, &path) {
                 Some(response) => response,
                 None => {
-                    request.extensions_mut().insert(Caller::Bearer(who));
+                    request.extensions_mut().insert(Caller::Bearer(bearer));
                     next.run(request).await
                 }
             };
@@ -76,7 +77,8 @@ async fn identify(app: &Arc<App>, headers: &HeaderMap) -> Result<Bearer, Denied>
 }
 
 /// The answer to a token that is not enough for this, or used too often.
-fn hindrance(app: &App, who: &Who, token: &str, method: &Method, path: &str) -> Option<Response> {
+fn hindrance(app: &App, bearer: &Bearer, method: &Method, path: &str) -> Option<Response> {
+    let Bearer { who, token } = bearer;
     if let Err(wait) = app.rates.take(token, Instant::now()) {
         let problem = Problem::new(Status::TooMany, "too_many_requests", "this token is used too often");
         let mut response = refuse(&problem.hint("wait as long as `retry-after` says"));

@@ -62,7 +62,7 @@ pub(crate) struct App {
 }
 
 impl App {
-    fn new(service: Service, log: Arc<Log>, serves: Option<String>) -> App {
+    pub(crate) fn new(service: Service, log: Arc<Log>, serves: Option<String>) -> App {
         let began = Instant::now();
         App {
             service,

@@ -79,6 +79,14 @@ impl Service {
         Ok(Bearer { who, token: token.id })
     }
 
+    /// Whether a token that let somebody in still would, by what it is known by.
+    pub fn still_lets_in(&self, token: &str) -> bool {
+        match self.tokens.list().into_iter().find(|kept| kept.id == token) {
+            Some(kept) => kept.revoked_at.is_none(),
+            None => SessionId::new(token).is_ok_and(|id| self.ground.sessions.is_living(&id)),
+        }
+    }
+
     /// A session shows the secret that it was started with. With the session the secret ends.
     fn session_bearer(&self, session: &str, secret: &str) -> Result<Bearer, Denied> {
         let id = SessionId::new(session).map_err(|_| unknown())?;

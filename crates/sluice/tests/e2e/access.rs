@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::home::Home;
 use super::process;
-use super::served::{Served, agent, token};
+use super::served::{Served, agent, request, token};
 
 /// Those who were turned away, as the log tells it.
 fn turned_away(home: &Home) -> Vec<Value> {
@@ -264,6 +264,26 @@ fn files_with(folder: &Path, bytes: &[u8]) -> Vec<String> {
         }
     }
     found
+}
+
+#[test]
+fn whoever_follows_the_log_sees_nothing_more_of_it_once_the_token_is_revoked() {
+    let home = Home::new();
+    let served = Served::start(&home, &[]);
+    let (id, secret) = token(&home, &["--scope", "read"]);
+    let mut follower = served.connect();
+    let shown = format!("authorization: Bearer {secret}\r\n");
+    follower.write_all(request("GET", "/v1/events?follow=true", &shown, 0).as_bytes()).unwrap();
+    assert_eq!(served.ask("GET", "/before", None, "").status, 401);
+    let mut seen = String::new();
+    let mut lines = BufReader::new(follower.try_clone().unwrap()).lines().map(Result::unwrap);
+    while !seen.contains("/before") {
+        seen = lines.next().unwrap();
+    }
+    home.sluice(&["token", "revoke", &id]).done();
+    assert_eq!(served.ask("GET", "/after", None, "").status, 401);
+    let rest: Vec<String> = lines.collect();
+    assert!(!rest.iter().any(|line| line.contains("/after")), "{rest:?}");
 }
 
 #[test]
