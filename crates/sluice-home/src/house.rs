@@ -4,6 +4,7 @@
 //! is stored.
 
 use std::collections::BTreeMap;
+use std::sync::mpsc::Receiver;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
@@ -11,7 +12,7 @@ use sluice_api::Problem;
 use sluice_engine::actor::Said;
 use sluice_engine::host::Clock;
 use sluice_engine::ledger::{Fact, Ledger};
-use sluice_engine::reactor::{Message, Token};
+use sluice_engine::reactor::{Answer, Message, Token};
 use sluice_engine::record::Record;
 use sluice_store::{Event, StreamId};
 
@@ -109,27 +110,33 @@ impl House {
     }
 }
 
-/// Writes down that something happened, which changes nothing and belongs to nobody. Nobody waits for it, and it is
-/// forgotten like ended work.
-pub(crate) fn note(ground: &Ground, kind: &str, actor: &str, correlation: &str, data: &Value) {
-    if let (Some(reporter), Ok(id)) = (ground.reporter.get(), new_id()) {
-        let said = fact(ground, kind, actor, correlation, data);
-        reporter.send(create(&id, None, said));
-    }
+/// Writes down that something happened, which changes nothing and belongs to nobody. It is forgotten like ended work.
+/// Whoever wants to know when it is durable waits for the answer.
+pub(crate) fn note(
+    ground: &Ground,
+    kind: &str,
+    actor: &str,
+    correlation: &str,
+    data: &Value,
+) -> Option<Receiver<Answer>> {
+    let (reporter, id) = (ground.reporter.get()?, new_id().ok()?);
+    let said = fact(ground, kind, actor, correlation, data);
+    Some(reporter.ask(|token| create(&id, token, said)))
 }
 
 /// Waits until everything that was decided before has been stored and handed out.
 pub(crate) fn settle(ground: &Ground) -> Result<(), Problem> {
     let Some(reporter) = ground.reporter.get() else { return Err(Problem::unavailable("the engine is starting")) };
-    let id = new_id().map_err(Problem::fault)?;
-    let said = fact(ground, "scheduler.ticked", "person", "", &Value::Object(serde_json::Map::new()));
-    wait(reporter, &reporter.ask(|token| create(&id, Some(token), said)), FACT).map(drop)
+    let Some(answer) = note(ground, "scheduler.ticked", "person", "", &Value::Object(serde_json::Map::new())) else {
+        return Err(Problem::fault("the system gives no random numbers"));
+    };
+    wait(reporter, &answer, FACT).map(drop)
 }
 
-fn create(id: &str, token: Option<Token>, event: Event) -> Message {
+fn create(id: &str, token: Token, event: Event) -> Message {
     let (actor, change) = Record::create(FACT, event);
     let stream = StreamId::new(format!("{FACT}/{id}"));
-    Message::Create { token, stream, actor: Box::new(actor), change, blobs: Vec::new() }
+    Message::Create { token: Some(token), stream, actor: Box::new(actor), change, blobs: Vec::new() }
 }
 
 fn fact(ground: &Ground, kind: &str, actor: &str, correlation: &str, data: &Value) -> Event {

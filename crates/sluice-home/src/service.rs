@@ -17,6 +17,7 @@ mod workspaces;
 pub use access::{Bearer, Denied, Turned};
 pub(crate) use create::create_task;
 pub use grimoires::{Intervention, StartGrimoire};
+pub use look::Census;
 pub use runs::by_hand;
 pub(crate) use runs::say;
 pub(crate) use start::{LOCAL, Started, burrow, repeat, start_again, start_as, startable};

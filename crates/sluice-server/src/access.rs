@@ -35,11 +35,12 @@ pub(crate) async fn guard(State(app): State<Arc<App>>, mut request: Request, nex
     let peer = request.extensions().get::<Peer>().map(ToString::to_string).unwrap_or_default();
     let (response, token) = match identify(&app, request.headers()).await {
         Err(Denied { problem, token }) => (turn_away(&problem), token),
-        Ok(Bearer { who, token }) => {
-            let response = match hindrance(&app, &who, &token, &method, &path) {
+        Ok(bearer) => {
+            let token = bearer.token.clone();
+            let response = match hindrance(&app, &bearer, &method, &path) {
                 Some(response) => response,
                 None => {
-                    request.extensions_mut().insert(Caller::Bearer(who));
+                    request.extensions_mut().insert(Caller::Bearer(bearer));
                     next.run(request).await
                 }
             };
@@ -47,7 +48,9 @@ pub(crate) async fn guard(State(app): State<Arc<App>>, mut request: Request, nex
         }
     };
     if matches!(response.status(), StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
-        record(&app, &response, token.as_deref(), &method, &path, &peer);
+        let refused = response.extensions().get::<Refused>();
+        let reason = refused.map_or("refused", |refused| refused.0.as_str()).to_owned();
+        record(app, Turned { reason, token, method: method.to_string(), path, peer, unrecorded: 0 }).await;
     }
     response
 }
@@ -74,7 +77,8 @@ async fn identify(app: &Arc<App>, headers: &HeaderMap) -> Result<Bearer, Denied>
 }
 
 /// The answer to a token that is not enough for this, or used too often.
-fn hindrance(app: &App, who: &Who, token: &str, method: &Method, path: &str) -> Option<Response> {
+fn hindrance(app: &App, bearer: &Bearer, method: &Method, path: &str) -> Option<Response> {
+    let Bearer { who, token } = bearer;
     if let Err(wait) = app.rates.take(token, Instant::now()) {
         let problem = Problem::new(Status::TooMany, "too_many_requests", "this token is used too often");
         let mut response = refuse(&problem.hint("wait as long as `retry-after` says"));
@@ -105,8 +109,9 @@ fn turn_away(problem: &Problem) -> Response {
 }
 
 /// Writes down who was turned away, unless there are too many of them.
-fn record(app: &App, response: &Response, token: Option<&str>, method: &Method, path: &str, peer: &str) {
+async fn record(app: Arc<App>, turned: Turned) {
     let Some(unrecorded) = app.records.take(Instant::now()) else { return };
-    let reason = response.extensions().get::<Refused>().map_or("refused", |refused| refused.0.as_str());
-    app.service.turned_away(&Turned { reason, token, method: method.as_str(), path, peer, unrecorded });
+    let turned = Turned { unrecorded, ..turned };
+    // Whether it could be written down or not, they are turned away.
+    let _ = tokio::task::spawn_blocking(move || app.service.turned_away(&turned)).await;
 }

@@ -7,7 +7,7 @@ use axum::http::request::Parts;
 use axum::response::Response;
 use sluice_api::Problem;
 use sluice_api::problem::Status;
-use sluice_home::service::{Service, Who};
+use sluice_home::service::{Bearer, Service, Who};
 
 use crate::answer::refuse;
 
@@ -17,7 +17,7 @@ pub(crate) enum Caller {
     /// A process of this machine, at the socket; `None` if the system does not say which.
     Process(Option<i32>),
     /// Somebody who showed a token.
-    Bearer(Who),
+    Bearer(Bearer),
 }
 
 impl Caller {
@@ -26,7 +26,7 @@ impl Caller {
         let unknown = || Problem::new(Status::Forbidden, "unknown_asker", "the system does not say who asks");
         match self {
             Caller::Process(pid) => service.who(pid.ok_or_else(unknown)?),
-            Caller::Bearer(who) => Ok(who),
+            Caller::Bearer(bearer) => Ok(bearer.who),
         }
     }
 }

@@ -22,15 +22,13 @@ use tokio_rustls::TlsAcceptor;
 use tower_service::Service as _;
 
 use crate::caller::Caller;
-use crate::limits::{
-    ANSWER_WITHIN, GREETING_WITHIN, HEAD_WITHIN, LARGEST_AT_SOCKET, LARGEST_OVER_TCP, MOST_CONNECTIONS, MOST_FOLLOWERS,
-};
+use crate::limits::{ANSWER_WITHIN, GREETING_WITHIN, HEAD_WITHIN, LARGEST_AT_SOCKET, LARGEST_OVER_TCP, Room};
 use crate::network::Network;
 use crate::patient::Patient;
 use crate::routes::routes;
 use crate::run::App;
 use crate::whole::{self, Bounds};
-use crate::{access, cors};
+use crate::{access, cors, metrics};
 
 /// How long it is waited when the system gives no connection: it has run out of something.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -55,16 +53,19 @@ struct Inside {
 }
 
 impl Inside {
-    fn new(app: &Arc<App>, router: Router, present: &mpsc::Sender<()>) -> Self {
-        let room = Arc::new(Semaphore::new(MOST_CONNECTIONS + MOST_FOLLOWERS));
-        Inside { app: app.clone(), router, room, _present: present.clone() }
+    fn new(app: &Arc<App>, router: Router, room: &Room, present: &mpsc::Sender<()>) -> Self {
+        Inside { app: app.clone(), router, room: room.connections.clone(), _present: present.clone() }
     }
 
-    /// Room for one more connection; `None` when the engine ends.
-    async fn room(&self) -> Option<OwnedSemaphorePermit> {
+    /// The next connection, once there is room for it; `None` when the engine ends.
+    async fn next<T>(&self, accept: impl Future<Output = T>) -> Option<(T, OwnedSemaphorePermit)> {
+        let admitted = async {
+            let accepted = accept.await;
+            Some((accepted, self.room.clone().acquire_owned().await.ok()?))
+        };
         tokio::select! {
             () = self.app.ends() => None,
-            room = self.room.clone().acquire_owned() => room.ok(),
+            admitted = admitted => admitted,
         }
     }
 }
@@ -77,13 +78,17 @@ pub(crate) async fn serve(
     farewell: Duration,
 ) -> Result<(), Problem> {
     let (present, mut gone) = mpsc::channel::<()>(1);
-    let at_socket = Inside::new(app, at_socket(app), &present);
+    let at_socket = Inside::new(app, at_socket(app), &app.socket, &present);
     let over_network = match network {
         None => None,
         Some(Network { listener, tls, cors, .. }) => {
             let listener = TcpListener::from_std(listener)
                 .map_err(|error| Problem::unavailable(format!("the network cannot be used: {error}")))?;
-            Some((Inside::new(app, over_network(app, cors), &present), listener, tls.map(TlsAcceptor::from)))
+            Some((
+                Inside::new(app, over_network(app, cors), &app.network, &present),
+                listener,
+                tls.map(TlsAcceptor::from),
+            ))
         }
     };
     drop(present);
@@ -101,7 +106,9 @@ pub(crate) async fn serve(
 /// The routes as they are at the socket, where the owner of the home comes.
 fn at_socket(app: &Arc<App>) -> Router {
     let bounds = Bounds { app: app.clone(), largest: LARGEST_AT_SOCKET, within: None };
-    routes(app.clone(), LARGEST_AT_SOCKET).layer(from_fn_with_state(bounds, whole::answer))
+    routes(app.clone(), LARGEST_AT_SOCKET)
+        .layer(from_fn_with_state(bounds, whole::answer))
+        .layer(from_fn_with_state(app.clone(), metrics::count))
 }
 
 /// The routes as they are over the network, behind the guard.
@@ -109,7 +116,8 @@ fn over_network(app: &Arc<App>, origin: Option<axum::http::HeaderValue>) -> Rout
     let bounds = Bounds { app: app.clone(), largest: LARGEST_OVER_TCP, within: Some(ANSWER_WITHIN) };
     let guarded = routes(app.clone(), LARGEST_OVER_TCP)
         .layer(from_fn_with_state(bounds, whole::answer))
-        .layer(from_fn_with_state(app.clone(), access::guard));
+        .layer(from_fn_with_state(app.clone(), access::guard))
+        .layer(from_fn_with_state(app.clone(), metrics::count));
     match origin {
         None => guarded,
         Some(origin) => guarded.layer(from_fn_with_state(origin, cors::cors)),
@@ -117,11 +125,7 @@ fn over_network(app: &Arc<App>, origin: Option<axum::http::HeaderValue>) -> Rout
 }
 
 async fn accept_socket(inside: Inside, listener: UnixListener) {
-    while let Some(room) = inside.room().await {
-        let accepted = tokio::select! {
-            () = inside.app.ends() => return,
-            accepted = listener.accept() => accepted,
-        };
+    while let Some((accepted, room)) = inside.next(listener.accept()).await {
         let Ok((stream, _)) = accepted else {
             tokio::time::sleep(PAUSE).await;
             continue;
@@ -132,11 +136,7 @@ async fn accept_socket(inside: Inside, listener: UnixListener) {
 }
 
 async fn accept_network(inside: Inside, listener: TcpListener, tls: Option<TlsAcceptor>) {
-    while let Some(room) = inside.room().await {
-        let accepted = tokio::select! {
-            () = inside.app.ends() => return,
-            accepted = listener.accept() => accepted,
-        };
+    while let Some((accepted, room)) = inside.next(listener.accept()).await {
         let Ok((stream, address)) = accepted else {
             tokio::time::sleep(PAUSE).await;
             continue;

@@ -32,6 +32,7 @@ struct Wanted {
 /// Somebody who reads the log, and how far they have come.
 struct Reading {
     app: Arc<App>,
+    caller: Caller,
     wanted: Wanted,
     after: Cursor,
     news: watch::Receiver<u64>,
@@ -63,7 +64,7 @@ pub(crate) async fn events(
             return refuse(&problem.hint("ask without `follow`, or try again later"));
         }
     };
-    let reading = Reading { news: app.news(), app, wanted, after: Cursor::default(), _place: place };
+    let reading = Reading { news: app.news(), app, caller, wanted, after: Cursor::default(), _place: place };
     let lines = stream::unfold(reading, |mut reading| async move {
         let lines = reading.next().await?;
         Some((Ok::<Bytes, std::io::Error>(lines.into()), reading))
@@ -103,19 +104,27 @@ impl Reading {
     async fn page(&self) -> Option<Vec<(Cursor, Value)>> {
         let _turn = self.app.reading.acquire().await.ok()?;
         let (app, after) = (self.app.clone(), self.after);
-        tokio::task::spawn_blocking(move || app.service.events(after, PAGE)).await.ok()?.ok()
+        let token = match &self.caller {
+            Caller::Process(_) => None,
+            Caller::Bearer(bearer) => Some(bearer.token.clone()),
+        };
+        let read = move || {
+            // A token that is revoked meanwhile opens nothing more.
+            let is_let_in = token.is_none_or(|token| app.service.still_lets_in(&token));
+            is_let_in.then(|| app.service.events(after, PAGE).ok()).flatten()
+        };
+        tokio::task::spawn_blocking(read).await.ok()?
     }
 }
 
 impl App {
     /// A place among those who follow the log through the same door.
     fn place(&self, caller: &Caller) -> Option<OwnedSemaphorePermit> {
-        let [at_socket, over_network] = &self.followers;
-        let places = match caller {
-            Caller::Process(_) => at_socket,
-            Caller::Bearer(_) => over_network,
+        let room = match caller {
+            Caller::Process(_) => &self.socket,
+            Caller::Bearer(_) => &self.network,
         };
-        places.clone().try_acquire_owned().ok()
+        room.followers.clone().try_acquire_owned().ok()
     }
 }
 

@@ -1,8 +1,10 @@
 //! What the doors bear: every limit with its name, and a bucket that counts.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+use tokio::sync::Semaphore;
 
 /// The largest request that is read at the socket, in bytes.
 pub(crate) const LARGEST_AT_SOCKET: usize = 64 << 20;
@@ -32,6 +34,33 @@ pub(crate) const RECORDS_PER_MINUTE: u32 = 6;
 pub(crate) const MOST_RECORDS: u32 = 100;
 /// So many tokens are counted; beyond, those are forgotten that have their whole allowance.
 const MOST_COUNTED: usize = 10_000;
+
+/// Room at a door.
+#[derive(Debug)]
+pub(crate) struct Room {
+    /// For connections.
+    pub(crate) connections: Arc<Semaphore>,
+    /// For those who follow the log.
+    pub(crate) followers: Arc<Semaphore>,
+}
+
+impl Default for Room {
+    fn default() -> Self {
+        Room {
+            connections: Arc::new(Semaphore::new(MOST_CONNECTIONS + MOST_FOLLOWERS)),
+            followers: Arc::new(Semaphore::new(MOST_FOLLOWERS)),
+        }
+    }
+}
+
+impl Room {
+    /// How many connections there are, and how many follow the log.
+    pub(crate) fn present(&self) -> (i64, i64) {
+        let taken = |most: usize, left: usize| i64::try_from(most.saturating_sub(left)).unwrap_or(i64::MAX);
+        let connections = taken(MOST_CONNECTIONS + MOST_FOLLOWERS, self.connections.available_permits());
+        (connections, taken(MOST_FOLLOWERS, self.followers.available_permits()))
+    }
+}
 
 /// A bucket: so many at once, and so many more with every second.
 #[derive(Debug)]

@@ -52,6 +52,7 @@ pub(crate) fn routes(app: Arc<App>, largest: usize) -> Router {
         .merge(crate::tokens::routes())
         .merge(crate::control::routes())
         .merge(crate::grimoires::routes())
+        .merge(crate::metrics::routes())
         .fallback(nothing_here)
         .layer(axum::extract::DefaultBodyLimit::max(largest))
         .with_state(app)

@@ -19,7 +19,8 @@ use tokio::sync::{Semaphore, watch};
 
 use crate::answer::refuse;
 use crate::door;
-use crate::limits::{MOST_CONNECTIONS, MOST_FOLLOWERS, MOST_READING, Rates, Records};
+use crate::limits::{MOST_CONNECTIONS, MOST_READING, Rates, Records, Room};
+use crate::metrics::Counts;
 use crate::network::Network;
 
 /// An engine that had nothing to do for so long ends; the next command starts another.
@@ -42,9 +43,12 @@ pub(crate) struct App {
     pub(crate) service: Service,
     pub(crate) rates: Rates,
     pub(crate) records: Records,
-    /// Room for those who follow the log: at the socket, and over the network.
-    pub(crate) followers: [Arc<Semaphore>; 2],
-    /// Room for those of them who read at the moment.
+    pub(crate) counts: Counts,
+    /// Room at the socket.
+    pub(crate) socket: Room,
+    /// Room over the network.
+    pub(crate) network: Room,
+    /// Room for those who read the log at the moment.
     pub(crate) reading: Semaphore,
     log: Arc<Log>,
     serves: Option<String>,
@@ -58,14 +62,15 @@ pub(crate) struct App {
 }
 
 impl App {
-    fn new(service: Service, log: Arc<Log>, serves: Option<String>) -> App {
+    pub(crate) fn new(service: Service, log: Arc<Log>, serves: Option<String>) -> App {
         let began = Instant::now();
-        let followers = || Arc::new(Semaphore::new(MOST_FOLLOWERS));
         App {
             service,
             rates: Rates::default(),
             records: Records::new(began),
-            followers: [followers(), followers()],
+            counts: Counts::default(),
+            socket: Room::default(),
+            network: Room::default(),
             reading: Semaphore::new(MOST_READING),
             log,
             serves,

@@ -43,7 +43,10 @@ pub(crate) async fn answer(State(bounds): State<Bounds>, request: Request, next:
     };
     match answered {
         Ok(Ok(response)) => shaped(response).await,
-        Ok(Err(panic)) => app.broke(panic.downcast_ref::<&str>().copied().unwrap_or("it panicked")),
+        Ok(Err(panic)) => {
+            let words = panic.downcast_ref::<String>().map(String::as_str);
+            app.broke(words.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("it panicked"))
+        }
         Err(_) => refuse(
             &Problem::unavailable("it took too long, and nobody waits for it any more")
                 .hint("it may be done all the same; look before you ask again"),
@@ -123,4 +126,54 @@ fn problem(status: StatusCode, words: String) -> Problem {
 /// Whether a method only looks.
 pub(crate) fn only_looks(method: &Method) -> bool {
     method == Method::GET || method == Method::HEAD
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::Router;
+    use axum::body::Body;
+    use axum::middleware::from_fn_with_state;
+    use axum::routing::get;
+    use sluice_home::log::Log;
+    use sluice_home::places::Places;
+    use sluice_home::service::Service;
+    use tower_service::Service as _;
+
+    use super::*;
+
+    async fn asked(router: &Router, path: &str) -> (u16, String) {
+        let request = Request::builder().uri(path).body(Body::empty()).expect("a request");
+        let response = router.clone().call(request).await.expect("it always answers");
+        let status = response.status().as_u16();
+        let bytes = response.into_body().collect().await.expect("a body").to_bytes();
+        let said: Problem = serde_json::from_slice(&bytes).expect("the one shape");
+        (status, said.code)
+    }
+
+    #[test]
+    fn a_fault_of_ours_ends_one_request_and_what_takes_for_ever_is_given_up() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let places = Places::new(folder.path());
+        let log = Arc::new(Log::open(&places.log()));
+        let program = std::env::current_exe().expect("this test");
+        let service = Service::open(places.clone(), Some("memory:".into()), program, log.clone()).expect("a home");
+        let app = Arc::new(App::new(service, log, None));
+        let within = Some(Duration::from_millis(20));
+        let bounds = Bounds { app: app.clone(), largest: 1000, within };
+        let router = Router::new()
+            .route("/breaks", get(async || -> &'static str { panic!("out of coffee") }))
+            .route("/never", get(std::future::pending::<&'static str>))
+            .route("/words", get(async || (StatusCode::BAD_REQUEST, "said by somebody else")))
+            .layer(from_fn_with_state(bounds, answer));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        runtime.block_on(async {
+            assert_eq!(asked(&router, "/breaks").await, (500, "fault".into()));
+            assert_eq!(asked(&router, "/never").await, (503, "unavailable".into()));
+            assert_eq!(asked(&router, "/words").await, (400, "bad_request".into()));
+            assert_eq!(asked(&router, "/nowhere").await, (404, "not_found".into()));
+        });
+        app.service.close().expect("closed");
+        let written = std::fs::read_to_string(places.log()).expect("a log");
+        assert!(written.contains("out of coffee"), "{written}");
+    }
 }

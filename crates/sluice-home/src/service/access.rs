@@ -1,5 +1,7 @@
 //! Who asks over the network: the tokens, what each allows, and the record of those who were turned away.
 
+use std::time::Duration;
+
 use serde_json::json;
 use sluice_api::problem::{Problem, Status};
 use sluice_api::token::{CreateToken, Scope, TokenAnswer, TokenList};
@@ -7,7 +9,11 @@ use sluice_worker::session::SessionId;
 
 use super::{Service, Who, whose};
 use crate::hands::is_secret_of;
+use crate::house::note;
 use crate::tokens::PREFIX;
+
+/// How long somebody who is turned away waits for that to be written down.
+const STORED_WITHIN: Duration = Duration::from_secs(2);
 
 /// Somebody who showed a token.
 #[derive(Clone, Debug)]
@@ -29,17 +35,17 @@ pub struct Denied {
 
 /// A request that was turned away, as it is written down.
 #[derive(Clone, Debug)]
-pub struct Turned<'a> {
+pub struct Turned {
     /// Why, as a code.
-    pub reason: &'a str,
+    pub reason: String,
     /// By what the token is known, if it is.
-    pub token: Option<&'a str>,
+    pub token: Option<String>,
     /// What was asked.
-    pub method: &'a str,
+    pub method: String,
     /// Where, without what follows the question mark.
-    pub path: &'a str,
+    pub path: String,
     /// From where.
-    pub peer: &'a str,
+    pub peer: String,
     /// How many before it were not written down, because there were too many.
     pub unrecorded: u64,
 }
@@ -63,6 +69,14 @@ impl Service {
             Scope::Agent => self.agent_of(token.task.as_deref().unwrap_or_default()).map_err(denied)?,
         };
         Ok(Bearer { who, token: token.id })
+    }
+
+    /// Whether a token that let somebody in still would, by what it is known by.
+    pub fn still_lets_in(&self, token: &str) -> bool {
+        match self.tokens.list().into_iter().find(|kept| kept.id == token) {
+            Some(kept) => kept.revoked_at.is_none(),
+            None => SessionId::new(token).is_ok_and(|id| self.ground.sessions.is_living(&id)),
+        }
     }
 
     /// A session shows the secret that it was started with. With the session the secret ends.
@@ -125,14 +139,17 @@ impl Service {
         Ok(TokenAnswer { token: self.tokens.revoke(id)? })
     }
 
-    /// Writes down that somebody was turned away. Nobody waits for it.
-    pub fn turned_away(&self, turned: &Turned<'_>) {
+    /// Writes down that somebody was turned away, and waits until that is durable, but not for a store that is away.
+    pub fn turned_away(&self, turned: &Turned) {
         let Turned { reason, token, method, path, peer, unrecorded } = turned;
         let mut data = json!({ "reason": reason, "token": token, "method": method, "path": path, "peer": peer });
         if *unrecorded > 0 {
             data["unrecorded"] = json!(unrecorded);
         }
-        crate::house::note(&self.ground, "access.denied", "engine", token.unwrap_or_default(), &data);
+        let of_token = token.as_deref().unwrap_or_default();
+        let stored = note(&self.ground, "access.denied", "engine", of_token, &data);
+        // It is stored when the store is back.
+        let _ = stored.map(|stored| stored.recv_timeout(STORED_WITHIN));
     }
 }
 

@@ -1,5 +1,6 @@
 //! Looking: tasks, what happened to them, and the log of everything.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde_json::Value;
@@ -19,6 +20,19 @@ use crate::view::{self, Subject};
 
 /// How many ended tasks a list shows.
 const MOST_LISTED: usize = 1000;
+
+/// How much of what there is.
+#[derive(Clone, Debug, Default)]
+pub struct Census {
+    /// Open tasks, by status.
+    pub tasks: BTreeMap<String, i64>,
+    /// Open runs, by status.
+    pub runs: BTreeMap<String, i64>,
+    /// Effects of tasks that are not settled.
+    pub effects: i64,
+    /// Streams that stopped.
+    pub faults: i64,
+}
 
 impl Service {
     /// The tasks, oldest first; with `all` those that have ended as well.
@@ -50,6 +64,21 @@ impl Service {
         tasks.sort_by(|one, other| (one.card.created, &one.id).cmp(&(other.card.created, &other.id)));
         tasks.dedup_by(|one, other| one.id == other.id);
         Ok(TaskList { tasks: tasks.iter().map(|seen| self.ground.shown(seen)).collect() })
+    }
+
+    /// How much there is of what. Of runs at most as many are counted as a list shows.
+    pub fn census(&self) -> Result<Census, Problem> {
+        let mut census = Census::default();
+        for seen in self.ground.tasks.open() {
+            *census.tasks.entry(seen.status().to_owned()).or_default() += 1;
+            census.effects += i64::try_from(seen.open_effects.len()).unwrap_or(i64::MAX);
+        }
+        let query = Query { kind: Some("run".into()), open: Some(true), limit: MOST_LISTED, ..Query::default() };
+        for summary in self.ground.tasks.list(&query)? {
+            *census.runs.entry(summary.card.status).or_default() += 1;
+        }
+        census.faults = i64::try_from(self.faults().len()).unwrap_or(i64::MAX);
+        Ok(census)
     }
 
     /// One task.

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::home::Home;
 use super::process;
-use super::served::{Served, token};
+use super::served::{Served, agent, request, token};
 
 /// Those who were turned away, as the log tells it.
 fn turned_away(home: &Home) -> Vec<Value> {
@@ -163,7 +163,7 @@ fn a_session_is_known_by_its_token_and_may_move_its_own_task_only() {
     for id in [&own, &other] {
         home.until(id, "active", |task| task["session"] == "active");
     }
-    let secret = secret_of(&own);
+    let secret = secret_of(&home, &own);
     // The engine that started the session is not the one that is asked.
     let served = Served::start(&home, &[]);
     let (_, spoken_for) = token(&home, &["--scope", "agent", "--task", &own]);
@@ -221,9 +221,8 @@ fn a_session_is_known_by_its_token_and_may_move_its_own_task_only() {
 }
 
 /// The secret that a task's agent was started with.
-fn secret_of(task: &str) -> String {
-    let agents = process::carrying(&format!("SLUICE_TASK={task}"));
-    let environment = std::fs::read(format!("/proc/{}/environ", agents[0])).unwrap();
+fn secret_of(home: &Home, task: &str) -> String {
+    let environment = std::fs::read(format!("/proc/{}/environ", agent(home, task))).unwrap();
     let text = String::from_utf8_lossy(&environment).into_owned();
     text.split('\0').find_map(|one| one.strip_prefix("SLUICE_TOKEN=")).unwrap().to_owned()
 }
@@ -265,6 +264,26 @@ fn files_with(folder: &Path, bytes: &[u8]) -> Vec<String> {
         }
     }
     found
+}
+
+#[test]
+fn whoever_follows_the_log_sees_nothing_more_of_it_once_the_token_is_revoked() {
+    let home = Home::new();
+    let served = Served::start(&home, &[]);
+    let (id, secret) = token(&home, &["--scope", "read"]);
+    let mut follower = served.connect();
+    let shown = format!("authorization: Bearer {secret}\r\n");
+    follower.write_all(request("GET", "/v1/events?follow=true", &shown, 0).as_bytes()).unwrap();
+    assert_eq!(served.ask("GET", "/before", None, "").status, 401);
+    let mut seen = String::new();
+    let mut lines = BufReader::new(follower.try_clone().unwrap()).lines().map(Result::unwrap);
+    while !seen.contains("/before") {
+        seen = lines.next().unwrap();
+    }
+    home.sluice(&["token", "revoke", &id]).done();
+    assert_eq!(served.ask("GET", "/after", None, "").status, 401);
+    let rest: Vec<String> = lines.collect();
+    assert!(!rest.iter().any(|line| line.contains("/after")), "{rest:?}");
 }
 
 #[test]

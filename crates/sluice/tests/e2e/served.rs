@@ -132,3 +132,11 @@ pub(crate) fn token(home: &Home, more: &[&str]) -> (String, String) {
     let text = |key: &str| made["token"][key].as_str().unwrap().to_owned();
     (text("id"), text("secret"))
 }
+
+/// The process of a task's first agent, as its session tells it.
+#[track_caller]
+pub(crate) fn agent(home: &Home, task: &str) -> i32 {
+    let record = home.place().join(format!("sessions/live/{task}.1/started.json"));
+    let started: Value = serde_json::from_slice(&std::fs::read(record).unwrap()).unwrap();
+    i32::try_from(started["agent"]["pid"].as_i64().unwrap()).unwrap()
+}

@@ -1,0 +1,109 @@
+//! `/metrics`: what is counted while requests are answered, and what is looked up when somebody wants to know. Labels are
+//! routes, statuses and doors, never ids or paths as they were asked for: those have no end.
+
+use std::sync::Arc;
+
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::{HeaderValue, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use axum::{Router, response};
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+use sluice_api::Problem;
+use sluice_home::service::Census;
+
+use crate::answer::refuse;
+use crate::caller::Caller;
+use crate::run::App;
+
+/// How the text is written.
+const FORM: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+/// The route of what leads nowhere.
+const NOWHERE: &str = "other";
+
+/// What is counted.
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    requests: Family<Answered, Counter>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Answered {
+    method: String,
+    route: String,
+    status: u16,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Kind {
+    kind: &'static str,
+    status: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Door {
+    door: &'static str,
+}
+
+pub(crate) fn routes() -> Router<Arc<App>> {
+    Router::new().route("/metrics", get(metrics))
+}
+
+/// Counts a request when it has been answered.
+pub(crate) async fn count(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+    let route = request.extensions().get::<MatchedPath>().map_or(NOWHERE, MatchedPath::as_str).to_owned();
+    // A method can be any word, and words have no end either.
+    let known = ["GET", "HEAD", "POST", "PATCH", "DELETE", "OPTIONS"];
+    let method = known.into_iter().find(|word| *word == request.method().as_str()).unwrap_or(NOWHERE).to_owned();
+    let response = next.run(request).await;
+    let answered = Answered { method, route, status: response.status().as_u16() };
+    app.counts.requests.get_or_create(&answered).inc();
+    response
+}
+
+async fn metrics(State(app): State<Arc<App>>, _: Caller) -> response::Response {
+    let asked = app.clone();
+    let census = tokio::task::spawn_blocking(move || asked.service.census()).await;
+    match census.unwrap_or_else(|_| Err(Problem::fault("the metrics could not be looked up"))) {
+        Ok(census) => told(&app, &census),
+        Err(problem) => refuse(&problem),
+    }
+}
+
+fn told(app: &App, census: &Census) -> Response {
+    let mut registry = Registry::with_prefix("sluice");
+    registry.register("http_requests", "Requests, by route and status", app.counts.requests.clone());
+    let open: Family<Kind, Gauge> = Family::default();
+    for (kind, counted) in [("task", &census.tasks), ("run", &census.runs)] {
+        for (status, count) in counted {
+            open.get_or_create(&Kind { kind, status: status.clone() }).set(*count);
+        }
+    }
+    registry.register("open", "Open tasks and runs, by status", open);
+    let effects: Gauge = Gauge::default();
+    effects.set(census.effects);
+    registry.register("task_effects", "Effects of tasks that are asked for and not settled", effects);
+    let faults: Gauge = Gauge::default();
+    faults.set(census.faults);
+    registry.register("faults", "Tasks and runs that stopped because they cannot be understood", faults);
+    let (connections, followers): (Family<Door, Gauge>, Family<Door, Gauge>) = Default::default();
+    for (door, (there, follow)) in [("socket", app.socket.present()), ("network", app.network.present())] {
+        connections.get_or_create(&Door { door }).set(there);
+        followers.get_or_create(&Door { door }).set(follow);
+    }
+    registry.register("connections", "Connections, by door", connections);
+    registry.register("followers", "Those who follow the log, by door", followers);
+    let mut text = String::new();
+    if encode(&mut text, &registry).is_err() {
+        return refuse(&Problem::fault("the metrics could not be written"));
+    }
+    let mut response = text.into_response();
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(FORM));
+    response
+}
