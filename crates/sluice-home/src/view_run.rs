@@ -290,6 +290,7 @@ fn told(event: &Event, seen: &SeenRun) -> Vec<(String, Value)> {
         Event::StepHeld { question, .. } | Event::Asked { question, .. } => json!({
             "question": format!("{}/{}", seen.id, question.id), "reason": question.reason, "options": question.options(),
         }),
+        Event::Blocked { reason, .. } => json!({ "status": "held", "reason": reason }),
         Event::Answered { option, message, .. } => json!({ "option": option, "message": message }),
         Event::PartEnded { part, result, .. } => json!({
             "part": part.to_string(), "error": result.as_ref().err(),

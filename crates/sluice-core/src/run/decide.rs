@@ -24,6 +24,7 @@ pub fn begin(plan: &Plan, given: Given, now: Moment) -> Decision<Event, Effect> 
         sketch.wants(Effect::SetTimer(TimerKey::Run, now.after(timeout)));
     }
     sketch.forward();
+    sketch.blocks();
     Decision { events: sketch.events, effects: sketch.effects }
 }
 
@@ -51,6 +52,7 @@ pub fn decide(plan: &Plan, state: &RunState, input: &Input, now: Moment) -> Deci
         Input::Close { summary } => sketch.close(summary)?,
     }
     sketch.forward();
+    sketch.blocks();
     Ok(Decision { events: sketch.events, effects: sketch.effects })
 }
 
@@ -88,6 +90,14 @@ impl Sketch<'_> {
         if self.end().is_none() && self.open() == 0 && self.base.given.mode == Mode::Engine {
             self.finish();
         }
+    }
+
+    /// Notes that the run has come to wait for a person. What has happened meanwhile begins another wait.
+    fn blocks(&mut self) {
+        let was_held = self.base.status() == "held";
+        let Some(step) = self.held_by().filter(|_| !was_held) else { return };
+        let reason = self.step(step).questions().next().map(|question| question.reason.clone()).unwrap_or_default();
+        self.happens(Event::Blocked { step, reason });
     }
 
     fn next_to_start(&self) -> Option<StepId> {

@@ -454,3 +454,17 @@ fn an_item_that_cannot_be_told_what_to_do_ends_the_others_first() {
     run ended: Failed { error: "`each` failed: `item.a` is not defined" }
     "#);
 }
+
+#[test]
+fn a_run_says_once_each_time_that_it_waits_for_a_person() {
+    let mut play = played(GATE, "fail tests exit=2");
+    assert_eq!(play.blocked, ["look at it (the check failed: exit code 2)"]);
+    // A wrong answer and a question that is still open begin nothing anew; another failed check does.
+    play.line("answer 1 maybe");
+    assert_eq!(play.blocked.len(), 1);
+    play.line("answer 1 retry");
+    play.line("fail tests exit=3");
+    assert_eq!(play.blocked[1..], ["look at it (the check failed: exit code 3)"]);
+    play.line("answer 2 abort");
+    assert_eq!(play.blocked.len(), 2);
+}
