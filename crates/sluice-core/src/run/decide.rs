@@ -5,6 +5,7 @@ use super::effect::{Effect, Part, TimerKey};
 use super::event::{Event, Failure, Outcome, QuestionKind, SkipReason};
 use super::input::{Given, Input, Mode, Report};
 use super::law::Status;
+use super::parts::CONFLICT;
 use super::plan::Plan;
 use super::record::{Book, MOST_LOSSES, asks};
 use super::sketch::Sketch;
@@ -286,6 +287,13 @@ impl Sketch<'_> {
     /// An attempt has failed: it is made again, or a person is asked, or the step has failed.
     fn attempt_failed(&mut self, id: StepId, failure: Failure, outcome: Outcome) {
         let step = self.plan.recipe.step(id);
+        // Made again it would only be in conflict again, unless a person has looked at both.
+        if let Failure::Attempt { error, .. } = &failure
+            && step.own_workspace
+            && error.starts_with(CONFLICT)
+        {
+            return self.holds_up(id, QuestionKind::PartialFailure, error.clone());
+        }
         let state = self.step(id);
         let kind = match &failure {
             Failure::Attempt { kind, .. } => *kind,

@@ -468,3 +468,25 @@ fn a_run_says_once_each_time_that_it_waits_for_a_person() {
     play.line("answer 2 abort");
     assert_eq!(play.blocked.len(), 2);
 }
+
+#[test]
+fn work_of_its_own_that_is_in_conflict_is_a_question() {
+    let recipe = "name: own\nmax_parallel: 2\nsteps:\n  - {name: a, needs: [], prompt: p, workspace: own, retry: {max: 2}}\n  \
+                  - {name: b, needs: [], prompt: p}\n";
+    insta::assert_snapshot!(play(recipe, "fail a error=conflict\nanswer 1 retry\nfail b error=conflict"), @r#"
+    run started
+    a started, attempt 1
+    b started, attempt 1
+        perform a/1.whole agent: "p"
+        perform b/1.whole agent: "p"
+    > fail a error=conflict
+    a held: question 1 (conflict: it broke) retry|continue|skip|abort
+        notify: `a` needs a person: conflict: it broke
+    > answer 1 retry
+    a question 1 answered: retry
+    a started, attempt 2
+        perform a/2.whole agent: "p"
+    > fail b error=conflict
+    b failed: Attempt { kind: Failed, error: "conflict: it broke" }
+    "#);
+}
