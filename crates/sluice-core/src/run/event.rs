@@ -153,6 +153,13 @@ pub enum Event {
         /// What the agent is told besides.
         guidance: Option<String>,
     },
+    /// Nothing goes on before a person has answered: the run is held.
+    Blocked {
+        /// By this step first.
+        step: StepId,
+        /// Because of this.
+        reason: String,
+    },
     /// The run has ended.
     Ended {
         /// How.
@@ -181,6 +188,7 @@ impl Event {
             | Event::Withdrawn { step, .. }
             | Event::Said { step, .. }
             | Event::StepStopping { step, .. }
+            | Event::Blocked { step, .. }
             | Event::Reopened { step, .. } => Some(*step),
             Event::Started { .. } | Event::LoopedBack { .. } | Event::Ended { .. } => None,
         }

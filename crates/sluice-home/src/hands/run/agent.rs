@@ -41,7 +41,10 @@ pub(super) fn work(ground: &Arc<Ground>, seen: &SeenRun, wanted: &Perform, name:
     let own = workspace::own(ground, seen, wanted, name)?;
     let done = agent(ground, seen, wanted, name, prompt, &own.folder, wanted.permissions);
     match done {
-        Ok(outcome) => own.merge(ground, seen, wanted).map(|()| outcome),
+        Ok(outcome) => match own.merge(ground, seen, wanted) {
+            Ok(()) => Ok(outcome),
+            Err(failed) => Err(Failed { outcome: Box::new(outcome), ..failed }),
+        },
         Err(failed) => {
             own.discard(seen);
             Err(failed)
