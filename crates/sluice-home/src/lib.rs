@@ -35,3 +35,4 @@ pub mod tokens;
 mod triggers;
 pub mod view;
 pub mod view_run;
+pub mod workbench;

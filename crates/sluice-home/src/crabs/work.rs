@@ -17,10 +17,10 @@ use super::{Crabs, Job, Over, task_id};
 use crate::clock::new_id;
 use crate::colonies;
 use crate::ground::Ground;
-use crate::hands::run::data;
 use crate::house::note;
 use crate::runs::{self, SeenRun};
 use crate::service::wait;
+use crate::workbench::data;
 
 /// Attempts that are over and still known by their names, so that what a crab says twice is understood.
 const MOST_OVER: usize = 10_000;

@@ -8,9 +8,9 @@ use sluice_api::token::{CreateToken, Scope, TokenAnswer, TokenList};
 use sluice_worker::session::SessionId;
 
 use super::{Service, Who, whose};
-use crate::hands::is_secret_of;
 use crate::house::note;
 use crate::tokens::PREFIX;
+use crate::workbench::is_secret_of;
 
 /// How long somebody who is turned away waits for that to be written down.
 const STORED_WITHIN: Duration = Duration::from_secs(2);
