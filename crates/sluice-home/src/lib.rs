@@ -36,3 +36,4 @@ mod triggers;
 pub mod view;
 pub mod view_run;
 pub mod workbench;
+pub mod worker;

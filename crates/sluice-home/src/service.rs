@@ -166,7 +166,6 @@ impl Service {
         let store = Store::open(&address).map_err(|error| closed(&error))?;
         let clock = Arc::new(WallClock::default());
         let (tasks, observer) = Tasks::start(&store, Arc::new(Dialect)).map_err(|error| closed(&error))?;
-        link_programs(&places, &program)?;
         let owner = owner(&places);
         let keep = config.retention.days.map(|days| Duration::from_secs(u64::from(days) * 86_400));
         let house = House::read(&tasks)?;
@@ -343,21 +342,4 @@ fn closed(error: &StoreError) -> Problem {
 fn owner(places: &Places) -> String {
     let machine = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     format!("{}:{}", machine.trim(), places.home().display())
-}
-
-/// Puts our program where every session finds it, under the names it answers to.
-fn link_programs(places: &Places, program: &std::path::Path) -> Result<(), Problem> {
-    let folder = places.programs();
-    let failed = |error: std::io::Error| Problem::fault(format!("{} cannot be used: {error}", folder.display()));
-    std::fs::create_dir_all(&folder).map_err(failed)?;
-    for name in ["sluice", "orange", "wo"] {
-        let link = folder.join(name);
-        if std::fs::read_link(&link).is_ok_and(|target| target == program) {
-            continue;
-        }
-        let draft = folder.join(format!(".{name}-{}", std::process::id()));
-        let made = std::os::unix::fs::symlink(program, &draft).and_then(|()| std::fs::rename(&draft, &link));
-        made.map_err(failed)?;
-    }
-    Ok(())
 }

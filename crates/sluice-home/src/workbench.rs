@@ -10,7 +10,7 @@ mod script;
 pub(crate) use environment::{inherited, is_secret_of, token};
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -155,6 +155,7 @@ impl Drop for Running<'_> {
 impl Workbench {
     /// A place to work at, with what a person has set for it.
     pub fn open(places: Places, config: Config, program: PathBuf, log: Arc<Log>) -> Result<Workbench, Problem> {
+        link_programs(&places, &program)?;
         let harnesses = config
             .known_harnesses()
             .map_err(|why| Problem::bad_request(format!("{}: {why}", places.config().display())))?;
@@ -253,4 +254,21 @@ pub(crate) fn data(value: &serde_json::Value) -> Data {
         Value::Array(items) => Data::List(items.iter().map(data).collect()),
         Value::Object(table) => Data::Table(table.iter().map(|(key, value)| (key.clone(), data(value))).collect()),
     }
+}
+
+/// Puts our program where every session finds it, under the names it answers to.
+fn link_programs(places: &Places, program: &Path) -> Result<(), Problem> {
+    let folder = places.programs();
+    let failed = |error: std::io::Error| Problem::fault(format!("{} cannot be used: {error}", folder.display()));
+    std::fs::create_dir_all(&folder).map_err(failed)?;
+    for name in ["sluice", "orange", "wo"] {
+        let link = folder.join(name);
+        if std::fs::read_link(&link).is_ok_and(|target| target == program) {
+            continue;
+        }
+        let draft = folder.join(format!(".{name}-{}", std::process::id()));
+        let made = std::os::unix::fs::symlink(program, &draft).and_then(|()| std::fs::rename(&draft, &link));
+        made.map_err(failed)?;
+    }
+    Ok(())
 }

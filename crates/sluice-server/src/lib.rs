@@ -20,8 +20,10 @@ mod routes;
 mod run;
 mod run_events;
 mod runs;
+mod signals;
 mod tokens;
 mod whole;
 
 pub use network::{Network, Wanted};
 pub use run::{Engine, run};
+pub use signals::each_signal;

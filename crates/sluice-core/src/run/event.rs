@@ -210,6 +210,23 @@ pub struct Outcome {
     pub stderr: Option<String>,
     /// Where the work stands after it, if it was done elsewhere and what comes next starts from there.
     pub commit: Option<String>,
+    /// What an agent used up, if anything of it is known.
+    pub usage: Option<Box<Usage>>,
+}
+
+/// What an agent used up. What its program does not tell is not known, and not zero.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Tokens read, from the cache or not.
+    pub input: Option<u64>,
+    /// Those of them that came from the cache.
+    pub cached: Option<u64>,
+    /// Tokens written.
+    pub output: Option<u64>,
+    /// All tokens.
+    pub total: Option<u64>,
+    /// Millionths of a US dollar.
+    pub cost: Option<u64>,
 }
 
 /// Why a step failed.

@@ -220,6 +220,7 @@ impl Play {
             exit_code: value("exit").map(|code| code.parse().unwrap()),
             stderr: None,
             commit: None,
+            usage: None,
         };
         let kind =
             FailureKind::ALL.into_iter().find(|kind| words.contains(&kind.word())).unwrap_or(FailureKind::Failed);

@@ -10,7 +10,7 @@ use sluice_core::run::effect::Script;
 use sluice_core::run::state::{Answer, Asked, ItemState, ItemStatus, Progress, Turn};
 use sluice_core::run::{
     Answerer, Effect, End, Event, Failure, Given, Job, Mode, Origin, Outcome, Part, Perform, Plan, Question,
-    QuestionKind, Report, RunState, SkipReason, StepState, StepStatus, TimerKey,
+    QuestionKind, Report, RunState, SkipReason, StepState, StepStatus, TimerKey, Usage,
 };
 use sluice_dialect::prompts::NoPrompts;
 use sluice_dialect::{Definition, Source, Sources, load};
@@ -196,6 +196,7 @@ fn outcome() -> Outcome {
         exit_code: Some(1),
         stderr: Some("warning".into()),
         commit: None,
+        usage: None,
     }
 }
 
@@ -280,6 +281,9 @@ fn events() {
     let output = Data::List(exact.into_iter().chain([odd]).collect());
     let outcome = Outcome { output, ..Outcome::default() };
     add("step_completed.exact".into(), Event::StepCompleted { step: STEP, outcome, at: AT });
+    let usage = Usage { input: Some(9), cached: Some(3), output: Some(2), total: Some(11), cost: Some(1500) };
+    let outcome = Outcome { usage: Some(Box::new(usage)), ..Outcome::default() };
+    add("step_completed.used".into(), Event::StepCompleted { step: STEP, outcome, at: AT });
     let outcome = Outcome { commit: Some("a1b2".into()), ..Outcome::default() };
     add("step_completed.elsewhere".into(), Event::StepCompleted { step: STEP, outcome, at: AT });
     add("step_completed.bare".into(), Event::StepCompleted { step: STEP, outcome: Outcome::default(), at: AT });

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use sluice_core::lifecycle::Permissions as Allowed;
 use sluice_core::recipe::{Data, FailureKind};
-use sluice_core::run::Outcome;
+use sluice_core::run::{Outcome, Usage};
 use sluice_worker::harness::result::result;
-use sluice_worker::harness::stream::{Exit, Reader};
+use sluice_worker::harness::stream::{Exit, Reader, Usage as Told};
 use sluice_worker::harness::{Harness, Invocation, Mode, Permissions, Request};
 use sluice_worker::session::{Cause, End, Gone, How, Limits, Place, SessionId, Spec, Stream};
 
@@ -155,6 +155,7 @@ fn judged(bench: &Workbench, id: &SessionId, reader: Reader, gone: &Gone, silent
         exit_code: if let Exit::Code(code) = exit { Some(code) } else { None },
         stderr: Some(String::from_utf8_lossy(&complaints).into_owned()),
         commit: None,
+        usage: used(ended.usage),
     });
     match (silent, crashed, ended.error) {
         (Some(error), ..) => Err(Failed { kind: FailureKind::Timeout, error, outcome }),
@@ -162,4 +163,10 @@ fn judged(bench: &Workbench, id: &SessionId, reader: Reader, gone: &Gone, silent
         (None, None, Some(error)) => Err(Failed { kind: FailureKind::Failed, error, outcome }),
         (None, None, None) => Ok(*outcome),
     }
+}
+
+/// What an agent used up, if its program tells anything of it.
+fn used(told: Told) -> Option<Box<Usage>> {
+    let Told { input, cached, output, total, cost } = told;
+    (told != Told::default()).then(|| Box::new(Usage { input, cached, output, total, cost }))
 }

@@ -47,7 +47,7 @@ pub(super) fn run(bench: &Workbench, order: &Order, script: &Wanted) -> Performe
         output: Data::Text(stdout.strip_suffix('\n').unwrap_or(&stdout).to_owned()),
         exit_code: if let Ending::Code(code) = ended.ending { Some(code) } else { None },
         stderr: Some(ended.stderr.text()),
-        commit: None,
+        ..Outcome::default()
     };
     let last = ended.stderr.text();
     let last = last.lines().rev().find(|line| !line.trim().is_empty()).map(|line| format!(": {}", line.trim()));
