@@ -32,6 +32,7 @@ pub(crate) fn routes() -> Router<Arc<App>> {
         .route("/v1/workflows", get(workflows))
         .route("/v1/scheduler/tick", post(tick))
         .route("/v1/status", get(status))
+        .route("/v1/ws/events", get(crate::live::socket))
         .route("/v1/ws/crab/{id}", get(crate::crab_socket::listen))
 }
 

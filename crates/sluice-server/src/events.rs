@@ -22,15 +22,27 @@ const PAGE: usize = 500;
 
 /// Which events somebody wants.
 #[derive(Debug, Default)]
-struct Wanted {
+pub(crate) struct Wanted {
     kind: Option<String>,
     since: Option<String>,
     correlation: Option<String>,
-    follow: bool,
+    pub(crate) follow: bool,
+}
+
+impl Wanted {
+    /// What a query asks for.
+    pub(crate) fn of(mut filters: BTreeMap<String, String>) -> Result<Wanted, Problem> {
+        Ok(Wanted {
+            kind: filters.remove("type"),
+            since: filters.remove("since").map(|text| moment(&text)).transpose()?,
+            correlation: filters.remove("correlation"),
+            follow: filters.get("follow").is_some_and(|word| word == "true"),
+        })
+    }
 }
 
 /// Somebody who reads the log, and how far they have come.
-struct Reading {
+pub(crate) struct Reading {
     app: Arc<App>,
     caller: Caller,
     wanted: Wanted,
@@ -43,30 +55,14 @@ struct Reading {
 pub(crate) async fn events(
     State(app): State<Arc<App>>,
     caller: Caller,
-    Query(mut filters): Query<BTreeMap<String, String>>,
+    Query(filters): Query<BTreeMap<String, String>>,
 ) -> Response {
-    app.touch();
-    let since = match filters.remove("since").map(|text| moment(&text)).transpose() {
-        Ok(since) => since,
+    let reading = match Wanted::of(filters).and_then(|wanted| Reading::begin(app, caller, wanted, Cursor::default())) {
+        Ok(reading) => reading,
         Err(problem) => return refuse(&problem),
     };
-    let wanted = Wanted {
-        kind: filters.remove("type"),
-        since,
-        correlation: filters.remove("correlation"),
-        follow: filters.get("follow").is_some_and(|word| word == "true"),
-    };
-    let place = match wanted.follow.then(|| app.place(&caller)) {
-        None => None,
-        Some(Some(place)) => Some(place),
-        Some(None) => {
-            let problem = Problem::unavailable("too many follow the log already");
-            return refuse(&problem.hint("ask without `follow`, or try again later"));
-        }
-    };
-    let reading = Reading { news: app.news(), app, caller, wanted, after: Cursor::default(), _place: place };
     let lines = stream::unfold(reading, |mut reading| async move {
-        let lines = reading.next().await?;
+        let lines: String = reading.next().await?.iter().map(|(_, event)| format!("{event}\n")).collect();
         Some((Ok::<Bytes, std::io::Error>(lines.into()), reading))
     });
     let mut response = Response::new(Body::from_stream(lines));
@@ -75,18 +71,32 @@ pub(crate) async fn events(
 }
 
 impl Reading {
-    /// The next lines; `None` when there are no more and nobody waits for more.
-    async fn next(&mut self) -> Option<String> {
+    /// Begins to read after a place in the log.
+    pub(crate) fn begin(app: Arc<App>, caller: Caller, wanted: Wanted, after: Cursor) -> Result<Reading, Problem> {
+        app.touch();
+        let place = match wanted.follow.then(|| app.place(&caller)) {
+            None => None,
+            Some(Some(place)) => Some(place),
+            Some(None) => {
+                let problem = Problem::unavailable("too many follow the log already");
+                return Err(problem.hint("ask without `follow`, or try again later"));
+            }
+        };
+        Ok(Reading { news: app.news(), app, caller, wanted, after, _place: place })
+    }
+
+    /// The next events; `None` when there are no more and nobody waits for more.
+    pub(crate) async fn next(&mut self) -> Option<Vec<(Cursor, Value)>> {
         loop {
             // What happens from here on is news.
             self.news.borrow_and_update();
             let page = self.page().await?;
             let last = page.last().map(|(cursor, _)| *cursor);
-            let wanted = page.iter().filter(|(_, event)| fits(&self.wanted, event));
-            let lines: String = wanted.map(|(_, event)| format!("{event}\n")).collect();
+            let wanted = page.into_iter().filter(|(_, event)| fits(&self.wanted, event));
+            let events: Vec<(Cursor, Value)> = wanted.collect();
             self.after = last.unwrap_or(self.after);
-            if !lines.is_empty() {
-                return Some(lines);
+            if !events.is_empty() {
+                return Some(events);
             }
             if last.is_some() {
                 continue;
@@ -119,7 +129,7 @@ impl Reading {
 
 impl App {
     /// A place among those who follow the log through the same door.
-    fn place(&self, caller: &Caller) -> Option<OwnedSemaphorePermit> {
+    pub(crate) fn place(&self, caller: &Caller) -> Option<OwnedSemaphorePermit> {
         let room = match caller {
             Caller::Process(_) => &self.socket,
             Caller::Bearer(_) => &self.network,

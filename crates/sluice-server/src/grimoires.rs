@@ -23,6 +23,7 @@ pub(crate) fn routes() -> Router<Arc<App>> {
         .route("/workflows", get(workflows).post(start))
         .route("/workflows/{id}", get(workflow).delete(cancel))
         .route("/workflows/{id}/intervention", post(intervene))
+        .route("/events", get(crate::live::sent))
 }
 
 async fn grimoires((State(app), caller): Asked, Query(filters): Query<BTreeMap<String, String>>) -> Response {

@@ -13,6 +13,7 @@ mod door;
 mod events;
 mod grimoires;
 mod limits;
+mod live;
 mod metrics;
 mod network;
 mod patient;
