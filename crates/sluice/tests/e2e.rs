@@ -13,6 +13,7 @@ mod e2e {
     pub(crate) mod agents;
     pub(crate) mod artifact;
     pub(crate) mod contract;
+    pub(crate) mod control_plane;
     pub(crate) mod deaths;
     pub(crate) mod default_flow;
     pub(crate) mod engine_kills;
@@ -31,4 +32,5 @@ mod e2e {
     pub(crate) mod triggers;
     pub(crate) mod verification;
     pub(crate) mod work_at_risk;
+    pub(crate) mod workflow_api;
 }

@@ -134,15 +134,19 @@ fn end(bench: &Workbench, id: &SessionId) -> Result<(), Failed> {
 
 /// What became of it: by its last words, and by how it ended.
 fn judged(bench: &Workbench, id: &SessionId, reader: Reader, gone: &Gone, silent: Option<String>) -> Performed {
-    let (exit, crashed) = match &gone.how {
-        How::Lost { why } => (Exit::Signal(9), Some(why.clone())),
+    let crash = |why: String| Some((FailureKind::Crashed, why));
+    let (exit, broken) = match &gone.how {
+        How::Lost { why } => (Exit::Signal(9), crash(why.clone())),
         How::Exited(record) => match (&record.end, record.cause) {
             (End::Code(code), _) => (Exit::Code(*code), None),
             (End::Signal(signal), Cause::Itself) if !reader.is_final() => {
-                (Exit::Signal(*signal), Some(format!("signal {signal} ended it")))
+                (Exit::Signal(*signal), crash(format!("signal {signal} ended it")))
             }
             (End::Signal(signal), _) => (Exit::Signal(*signal), None),
-            (End::NotStarted(why), _) => (Exit::Code(127), Some(format!("it could not be started: {why}"))),
+            // That is no accident: it would not start the next time either.
+            (End::NotStarted(why), _) => {
+                (Exit::Code(127), Some((FailureKind::Failed, format!("it could not be started: {why}"))))
+            }
         },
     };
     let complaints = bench.sessions.output_tail(id, Stream::Errors, COMPLAINTS).map(|it| it.bytes).unwrap_or_default();
@@ -157,9 +161,9 @@ fn judged(bench: &Workbench, id: &SessionId, reader: Reader, gone: &Gone, silent
         commit: None,
         usage: used(ended.usage),
     });
-    match (silent, crashed, ended.error) {
+    match (silent, broken, ended.error) {
         (Some(error), ..) => Err(Failed { kind: FailureKind::Timeout, error, outcome }),
-        (None, Some(error), _) => Err(Failed { kind: FailureKind::Crashed, error, outcome }),
+        (None, Some((kind, error)), _) => Err(Failed { kind, error, outcome }),
         (None, None, Some(error)) => Err(Failed { kind: FailureKind::Failed, error, outcome }),
         (None, None, None) => Ok(*outcome),
     }
