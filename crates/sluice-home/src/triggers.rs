@@ -1,8 +1,10 @@
 //! Recipes that an event of the engine's own log starts: those of the home on any event, those of a project on its own.
 //!
 //! A run that is started so has an id made of the event and the recipe, so an event that is read twice starts it once. A
-//! recipe is never started by what followed from its own runs.
+//! recipe is never started by what followed from its own runs. What a script of a run does looks like a person's doing, so
+//! a recipe can still go round in a circle: there is a limit to how often events start it.
 
+use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -15,6 +17,7 @@ use sluice_core::recipe::{Input, InputKind, Trigger};
 use sluice_core::run::Kind;
 use sluice_dialect::catalogue::{HOME_FOLDER, REPOSITORY_FOLDERS, is_definition_file, load_path};
 use sluice_dialect::{Definition, Sources};
+use sluice_engine::host::Clock;
 use sluice_store::Logged;
 
 use crate::clock::id_from;
@@ -25,12 +28,37 @@ use crate::tasks;
 use crate::view::{self, Subject};
 use crate::view_run;
 
+/// So often events start one recipe within [`WINDOW`]; further ones are noted and start nothing.
+const MOST_STARTS: usize = 100;
+/// The time in which starts are counted, in milliseconds.
+const WINDOW: i64 = 600_000;
+
 /// The recipes that wait for events.
 #[derive(Default)]
 pub(crate) struct Triggers {
     /// What the files looked like when they were read.
     files: Vec<(PathBuf, Option<SystemTime>, u64)>,
     waiting: Vec<Waiting>,
+    starts: Starts,
+}
+
+/// When events started which recipe, lately.
+#[derive(Default)]
+struct Starts(BTreeMap<PathBuf, VecDeque<i64>>);
+
+impl Starts {
+    /// Whether a recipe may be started now.
+    fn allow(&mut self, path: &Path, now: i64) -> bool {
+        let Some(lately) = self.0.get_mut(path) else { return true };
+        while lately.front().is_some_and(|at| *at <= now - WINDOW) {
+            lately.pop_front();
+        }
+        lately.len() < MOST_STARTS
+    }
+
+    fn note(&mut self, path: &Path, now: i64) {
+        self.0.entry(path.to_owned()).or_default().push_back(now);
+    }
 }
 
 /// A recipe that waits for an event.
@@ -73,7 +101,12 @@ impl Triggers {
     }
 
     /// Starts what waits for this event. Whether something was started; the error says that it must be tried again.
-    pub(crate) fn consider(&self, ground: &Arc<Ground>, logged: &Logged, kind: Option<Kind>) -> Result<bool, Problem> {
+    pub(crate) fn consider(
+        &mut self,
+        ground: &Arc<Ground>,
+        logged: &Logged,
+        kind: Option<Kind>,
+    ) -> Result<bool, Problem> {
         let stored = logged.event.kind.as_str();
         let name = kind.map_or_else(|| stored.to_owned(), |kind| view_run::named(stored, kind));
         if !self.waiting.iter().any(|waiting| waiting.event == name) {
@@ -86,8 +119,18 @@ impl Triggers {
         for waiting in self.waiting.iter().filter(|waiting| waiting.event == event["type"]) {
             let hidden = || self.waiting.iter().filter(here).any(|other| other.name == waiting.name);
             let is_near = if waiting.project.is_some() { here(&waiting) } else { !hidden() };
-            if is_near && !source.chain.contains(&waiting.name) && holds(waiting.filter.as_ref(), &event) {
-                started |= waiting.start(ground, &event, &source)?;
+            if !is_near || source.chain.contains(&waiting.name) || !holds(waiting.filter.as_ref(), &event) {
+                continue;
+            }
+            let now = ground.clock.now().0;
+            if !self.starts.allow(&waiting.path, now) {
+                let often = format!("events started it {MOST_STARTS} times in {} minutes", WINDOW / 60_000);
+                ground.log.line(&format!("`{}` was not started on {}: {often}", waiting.name, event["id"]));
+                continue;
+            }
+            if waiting.start(ground, &event, &source)? {
+                self.starts.note(&waiting.path, now);
+                started = true;
             }
         }
         Ok(started)

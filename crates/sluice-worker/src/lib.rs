@@ -8,6 +8,7 @@ pub mod forge;
 pub mod git;
 pub mod harness;
 pub mod leak;
+pub mod listing;
 pub mod merge;
 pub mod process;
 pub mod session;

@@ -244,6 +244,42 @@ fn an_arbiter_that_reaches_for_the_work_fails_its_step() {
 }
 
 #[test]
+fn outside_git_an_arbiter_that_touches_the_work_is_found_out() {
+    let home = fresh();
+    let plain = home.path("plain");
+    std::fs::create_dir(&plain).unwrap();
+    let started = |arbiter: &str| {
+        let text = format!(
+            "name: mine\nsteps:\n  - name: loop\n    type: agent-loop\n    harness: shell\n    prompt: |\n      echo good > work.txt\n    arbiter_prompt: |\n      {ANSWER}\n      {arbiter}answer '{{\"result\": \"done\"}}'; exit 0\n"
+        );
+        std::fs::write(plain.join("mine.yml"), text).unwrap();
+        let mut command = home.command(&["start", "mine.yml", "--json"]);
+        super::home::run(command.current_dir(&plain)).json()["run"].take()
+    };
+    assert_eq!(text(&started("")["status"]), "completed");
+    let run = started("echo vandalised > work.txt; ");
+    let error = text(&step(&run, "loop")["error"]);
+    assert!(error.starts_with("the arbiter changed the work, which it may not: "), "{error}");
+    assert!(error.contains("work.txt"), "{error}");
+}
+
+#[test]
+fn what_an_agent_used_up_is_kept_with_its_step() {
+    let home = fresh();
+    let config = home.place().join("config.toml");
+    let said = home.path("said.json");
+    let result = r#"{"type":"result","subtype":"success","is_error":false,"result":"done","total_cost_usd":0.25,"usage":{"input_tokens":10,"output_tokens":4}}"#;
+    std::fs::write(&said, format!("{result}\n")).unwrap();
+    let counting =
+        format!("\n[harnesses.counting]\nheadless = [\"cat\", \"{}\"]\noutput = \"claude\"\n", said.display());
+    let kept = std::fs::read_to_string(&config).unwrap();
+    std::fs::write(&config, kept + &counting).unwrap();
+    let run = ran(&home, "steps:\n  - {name: one, type: agent, harness: counting, prompt: go}\n");
+    let usage = &step(&run, "one")["usage"];
+    assert_eq!((&usage["output_tokens"], &usage["cost_usd"]), (&4.into(), &0.25.into()), "{run:#}");
+}
+
+#[test]
 fn step_output_stored() {
     let home = fresh();
     let run = ran(&home, "steps:\n  - {name: one, type: script, command: echo 41, output: answer}\n");

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use sluice_core::lifecycle::Permissions as Allowed;
 use sluice_core::run::Perform;
+use sluice_worker::listing::Listing;
 use sluice_worker::session::{Failure, SessionId};
 
 use super::{order, workspace};
@@ -37,7 +38,7 @@ pub(super) fn work(ground: &Arc<Ground>, seen: &SeenRun, wanted: &Perform, name:
 /// An arbiter: it sees a copy of the work, and that the work itself is as it was is looked at afterwards.
 pub(super) fn judge(ground: &Arc<Ground>, seen: &SeenRun, wanted: &Perform, name: &str, prompt: &str) -> Performed {
     if !workspace::has_worktree(seen) {
-        return agent(ground, seen, wanted, name, prompt, Path::new(seen.folder()), Allowed::Reduced);
+        return judge_in_place(ground, seen, wanted, name, prompt);
     }
     let pool = workspace::pool(ground, Path::new(&seen.state.given.origin.root))?;
     let standing = || pool.repository().standing(Path::new(seen.folder())).map_err(|error| described(&error));
@@ -62,6 +63,26 @@ pub(super) fn judge(ground: &Arc<Ground>, seen: &SeenRun, wanted: &Perform, name
             format!("the arbiter changed the work, which it may not, and it cannot be put back: {}", described(&error))
         }
     }))
+}
+
+/// An arbiter outside git: there is no copy for it, but whether the folder is as it was is looked at afterwards.
+fn judge_in_place(ground: &Arc<Ground>, seen: &SeenRun, wanted: &Perform, name: &str, prompt: &str) -> Performed {
+    let folder = Path::new(seen.folder());
+    let listed = || {
+        Listing::of(folder, ground.places.home())
+            .map_err(|error| format!("{} cannot be looked at: {error}", folder.display()))
+    };
+    let before = listed()?;
+    let done = agent(ground, seen, wanted, name, prompt, folder, Allowed::Reduced);
+    let differs = before.differs(&listed()?);
+    match differs.first() {
+        None => done,
+        Some(first) => Err(Failed::because(format!(
+            "the arbiter changed the work, which it may not: {} ({} in all); outside git it cannot be put back",
+            first.display(),
+            differs.len()
+        ))),
+    }
 }
 
 fn agent(
