@@ -15,7 +15,7 @@ use sluice_worker::taskfile;
 use crate::clock::written;
 use crate::ground::Ground;
 use crate::projects::{described, open};
-use crate::runs::{SeenRun, Setting};
+use crate::runs::{SeenRun, Setting, performance};
 use crate::view_run::{self, plain};
 
 /// Bytes of one text that are kept.
@@ -75,6 +75,7 @@ impl Record {
             "result": outcome.result,
             "output": plain(&outcome.output),
             "exit_code": outcome.exit_code,
+            "harness": ground.program_of(&performance(&setting.id, wanted.step, wanted.attempt, wanted.part)),
             "usage": outcome.usage.as_deref().map(view_run::usage),
             "error": error,
             "started_at": written(self.began.0),

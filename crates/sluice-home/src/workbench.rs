@@ -6,6 +6,7 @@
 mod agent;
 mod environment;
 mod script;
+mod versions;
 
 pub(crate) use environment::{inherited, is_secret_of, token};
 
@@ -19,7 +20,7 @@ use sluice_core::lifecycle::Permissions;
 use sluice_core::recipe::{Data, FailureKind};
 use sluice_core::run::effect::Script;
 use sluice_core::run::{Outcome, Report};
-use sluice_worker::harness::Harnesses;
+use sluice_worker::harness::{Harness, Harnesses};
 use sluice_worker::process::{Cancel, end_marked};
 use sluice_worker::session::{Config as SessionConfig, Failure, SessionId, Sessions};
 use sluice_worker::tmux::Tmux;
@@ -28,6 +29,7 @@ use crate::config::Config;
 use crate::log::Log;
 use crate::places::Places;
 use crate::projects::described;
+use versions::Versions;
 
 /// How long an agent may take to end.
 pub(crate) const GRACE: Duration = Duration::from_secs(5);
@@ -50,6 +52,7 @@ pub struct Workbench {
     pub log: Arc<Log>,
     /// What runs are at, by its name; and what was ended before it began.
     performing: Mutex<Performing>,
+    versions: Versions,
 }
 
 /// A part of a step that is to be carried out, with all that is needed for it.
@@ -166,7 +169,16 @@ impl Workbench {
             tmux: tmux.version().is_ok().then_some(tmux),
         })
         .map_err(|failure| Problem::fault(described(&failure)))?;
-        Ok(Workbench { places, config, sessions, harnesses, program, log, performing: Mutex::default() })
+        Ok(Workbench {
+            places,
+            config,
+            sessions,
+            harnesses,
+            program,
+            log,
+            performing: Mutex::default(),
+            versions: Versions::default(),
+        })
     }
 
     /// Carries an order out, to its end. Asked for again after a crash, a living agent is adopted; a script is ended
@@ -189,6 +201,16 @@ impl Workbench {
             Ok(_) | Err(Failure::Unknown(_)) => Ok(()),
             Err(failure) => Err(described(&failure)),
         }
+    }
+
+    /// Notes which agent program an attempt is made with, and its version.
+    pub(crate) fn note_program(&self, harness: &Harness, private: &Path) {
+        self.versions.note(harness, &self.program, private);
+    }
+
+    /// Which agent program an attempt was made with.
+    pub(crate) fn program_of(&self, performance: &str) -> Option<serde_json::Value> {
+        versions::noted(&self.places.attempt(performance))
     }
 
     /// Where notes about commands are.

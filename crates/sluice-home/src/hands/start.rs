@@ -66,6 +66,7 @@ pub(super) fn session(ground: &Arc<Ground>, seen: &Seen, wanted: &StartSession) 
         limits: Limits::default(),
     };
     ground.remember_checkout(&id, seen);
+    ground.note_program(harness, &private);
     let started = ground.sessions.start(&spec).map_err(|failure| described(&failure))?;
     if let (Standing::Living(_), Some(typed)) = (&started.standing, &invocation.typed) {
         // The engine that started it may have been killed before it said this, or after.

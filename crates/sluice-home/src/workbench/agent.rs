@@ -55,6 +55,7 @@ pub(super) fn run(bench: &Workbench, order: &Order, prompt: &str) -> Performed {
     };
     let invocation = harness.invocation(&request).map_err(|error| error.to_string())?;
     let spec = spec(id.clone(), invocation, environment, &order.folder, &private)?;
+    bench.note_program(harness, &private);
     bench.sessions.start(&spec).map_err(|failure| described(&failure))?;
     let (over, ended) = channel();
     let watched =

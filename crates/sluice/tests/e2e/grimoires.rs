@@ -277,6 +277,9 @@ fn what_an_agent_used_up_is_kept_with_its_step() {
     let run = ran(&home, "steps:\n  - {name: one, type: agent, harness: counting, prompt: go}\n");
     let usage = &step(&run, "one")["usage"];
     assert_eq!((&usage["output_tokens"], &usage["cost_usd"]), (&4.into(), &0.25.into()), "{run:#}");
+    let noted = home.place().join(format!("sessions/attempts/{}.0.1.whole/harness.json", text(&run["id"])));
+    let noted: serde_json::Value = serde_json::from_slice(&std::fs::read(noted).unwrap()).unwrap();
+    assert_eq!((&noted["harness"], &noted["program"]), (&"counting".into(), &"cat".into()));
 }
 
 #[test]
