@@ -1,6 +1,5 @@
 //! The log of everything, as lines of JSON: what there is, and with `follow` what comes.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
@@ -8,6 +7,8 @@ use axum::extract::{Query, State};
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use futures_util::stream;
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::Value;
 use sluice_api::Problem;
 use sluice_store::Cursor;
@@ -15,17 +16,24 @@ use tokio::sync::{OwnedSemaphorePermit, watch};
 
 use crate::answer::refuse;
 use crate::caller::Caller;
+use crate::routes::LINES;
 use crate::run::App;
 
 /// How many events are read at once.
 const PAGE: usize = 500;
 
 /// Which events somebody wants.
-#[derive(Debug, Default)]
-struct Wanted {
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Filters {
+    /// Only those whose type fits; `*` stands for anything.
+    #[serde(rename = "type")]
     kind: Option<String>,
+    /// Only those since a time, or since how long ago: `90s`, `5m`, `2h`, `7d`.
     since: Option<String>,
+    /// Only those of what begins with this id.
     correlation: Option<String>,
+    /// Also those that come.
     follow: bool,
 }
 
@@ -33,29 +41,20 @@ struct Wanted {
 struct Reading {
     app: Arc<App>,
     caller: Caller,
-    wanted: Wanted,
+    wanted: Filters,
     after: Cursor,
     news: watch::Receiver<u64>,
     /// Their place among those who follow.
     _place: Option<OwnedSemaphorePermit>,
 }
 
-pub(crate) async fn events(
-    State(app): State<Arc<App>>,
-    caller: Caller,
-    Query(mut filters): Query<BTreeMap<String, String>>,
-) -> Response {
+pub(crate) async fn events(State(app): State<Arc<App>>, caller: Caller, Query(wanted): Query<Filters>) -> Response {
     app.touch();
-    let since = match filters.remove("since").map(|text| moment(&text)).transpose() {
+    let since = match wanted.since.as_deref().map(moment).transpose() {
         Ok(since) => since,
         Err(problem) => return refuse(&problem),
     };
-    let wanted = Wanted {
-        kind: filters.remove("type"),
-        since,
-        correlation: filters.remove("correlation"),
-        follow: filters.get("follow").is_some_and(|word| word == "true"),
-    };
+    let wanted = Filters { since, ..wanted };
     let place = match wanted.follow.then(|| app.place(&caller)) {
         None => None,
         Some(Some(place)) => Some(place),
@@ -70,7 +69,7 @@ pub(crate) async fn events(
         Some((Ok::<Bytes, std::io::Error>(lines.into()), reading))
     });
     let mut response = Response::new(Body::from_stream(lines));
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/x-ndjson"));
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(LINES));
     response
 }
 
@@ -128,7 +127,7 @@ impl App {
     }
 }
 
-fn fits(wanted: &Wanted, event: &Value) -> bool {
+fn fits(wanted: &Filters, event: &Value) -> bool {
     let text = |key: &str| event[key].as_str().unwrap_or_default();
     wanted.kind.as_deref().is_none_or(|pattern| matches(pattern, text("type")))
         && wanted.since.as_deref().is_none_or(|since| text("time") >= since)
