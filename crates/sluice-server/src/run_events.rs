@@ -12,7 +12,10 @@ use axum::response::Response;
 use futures_util::stream;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use sluice_api::Problem;
 
+use crate::answer::refuse;
+use crate::caller::Caller;
 use crate::routes::LINES;
 use crate::run::App;
 
@@ -41,10 +44,17 @@ struct Reading {
 
 pub(crate) async fn events(
     State(app): State<Arc<App>>,
-    Path(run): Path<String>,
+    _: Caller,
+    Path(id): Path<String>,
     Query(Filters { after, follow }): Query<Filters>,
 ) -> Response {
     app.touch();
+    let asked = app.clone();
+    let found = tokio::task::spawn_blocking(move || asked.service.ground().tasks.find_run(&id)).await;
+    let run = match found.unwrap_or_else(|_| Err(Problem::fault("the run could not be looked up"))) {
+        Ok(seen) => seen.id,
+        Err(problem) => return refuse(&problem),
+    };
     let lines = stream::unfold(Reading { app, run, after, follow }, |mut reading| async move {
         let lines = reading.next().await?;
         Some((Ok::<Bytes, std::io::Error>(lines.into()), reading))
