@@ -103,9 +103,7 @@ async fn reads(address: &str, token: &str, paths: &[String], what: &str) -> Outc
         tokio::time::sleep_until(due.into()).await;
         let line = lines[number as usize % READERS].clone();
         let path = paths[number as usize % paths.len()].clone();
-        asked.push(tokio::spawn(async move {
-            line.lock().await.ask("GET", &path, "").await.map(|_| due.elapsed())
-        }));
+        asked.push(tokio::spawn(async move { line.lock().await.ask("GET", &path, "").await.map(|_| due.elapsed()) }));
     }
     let mut took = Vec::new();
     for one in asked {

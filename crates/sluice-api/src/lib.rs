@@ -4,9 +4,12 @@
 //! the wire; nothing here knows how a task is kept or moved.
 
 pub mod client;
+pub mod control;
+pub mod grimoire;
 pub mod problem;
 pub mod project;
 pub mod run;
+pub mod shown;
 pub mod task;
 pub mod token;
 pub mod workspace;

@@ -1,9 +1,10 @@
 //! Projects: repositories whose tasks the engine keeps.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A project, as it is kept and shown.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Project {
     /// Its name.
     pub name: String,
@@ -19,7 +20,7 @@ pub struct Project {
 }
 
 /// A project that is added, or what is changed of one. What is missing is found out, or stays.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ProjectChange {
     /// Its name; the folder's unless given.
@@ -39,15 +40,30 @@ pub struct ProjectChange {
     pub workflow: Option<String>,
 }
 
+/// A project in a projects.json, of this program or another.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ImportedProject {
+    /// Its name.
+    pub name: String,
+    /// Where it is.
+    pub path: String,
+    /// Its default branch.
+    pub default_branch: Option<String>,
+    /// The size of its pool.
+    pub pool_size: Option<usize>,
+    /// Its lifecycle.
+    pub workflow: Option<String>,
+}
+
 /// One project.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ProjectAnswer {
     /// It.
     pub project: Project,
 }
 
 /// All projects.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ProjectList {
     /// By name.
     pub projects: Vec<Project>,

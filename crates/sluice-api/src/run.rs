@@ -1,9 +1,10 @@
 //! Runs on the wire.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A run that is asked for.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct StartRun {
     /// The recipe's name, or its file.
@@ -23,7 +24,7 @@ pub struct StartRun {
 }
 
 /// An answer to a question.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AnswerQuestion {
     /// What is chosen.
@@ -34,7 +35,7 @@ pub struct AnswerQuestion {
 }
 
 /// What an agent or script says about its own step.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct StepSays {
     /// `complete`, `fail` or `ask`.
@@ -51,8 +52,25 @@ pub struct StepSays {
     pub options: Vec<String>,
 }
 
+/// What came of what a session said about its step.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct StepHeard {
+    /// It is written down.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub said: Option<bool>,
+    /// Whether a question was answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answered: Option<bool>,
+    /// What was chosen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub option: Option<String>,
+    /// And said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+}
+
 /// What is said about a step of a process.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct StepReport {
     /// In a few words.

@@ -1,9 +1,10 @@
 //! Tasks on the wire, as `contract.md` promises them to scripts.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A task as it is shown.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Task {
     /// Its id.
     pub id: String,
@@ -50,7 +51,7 @@ pub struct Task {
 }
 
 /// What was done about a task, and where it stands now.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TaskAnswer {
     /// The task.
     pub task: Task,
@@ -66,7 +67,7 @@ pub struct TaskAnswer {
 }
 
 /// A change of status and what was done for it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Transition {
     /// From here
     pub from: String,
@@ -77,7 +78,7 @@ pub struct Transition {
 }
 
 /// What became of a hook.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct EffectReport {
     /// Its id.
     pub id: String,
@@ -90,14 +91,14 @@ pub struct EffectReport {
 }
 
 /// Many tasks.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct TaskList {
     /// The tasks, oldest first.
     pub tasks: Vec<Task>,
 }
 
 /// A task that is asked for.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CreateTask {
     /// Its project; the one around `cwd` unless given.
@@ -133,7 +134,7 @@ pub struct CreateTask {
 }
 
 /// What is changed of a task.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UpdateTask {
     /// Move it there.
@@ -148,7 +149,7 @@ pub struct UpdateTask {
 }
 
 /// How a branch is named.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Branch {
     /// The one that is checked out in its workspace.
@@ -158,7 +159,7 @@ pub enum Branch {
 }
 
 /// How a task is merged.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MergeTask {
     /// Whatever a forge says, and without pushing.
@@ -173,7 +174,7 @@ pub struct MergeTask {
 }
 
 /// A text for somebody: feedback, or words for an agent.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Message {
     /// The text.
@@ -181,14 +182,14 @@ pub struct Message {
 }
 
 /// What happened to a task, a line for each.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct History {
     /// Oldest first.
     pub events: Vec<serde_json::Value>,
 }
 
 /// What stands below the frontmatter of a task's TASK.md, now or earlier.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TaskFile {
     /// Which of the versions this is; `None` when it has not been kept yet.
     pub version: Option<usize>,
@@ -199,7 +200,7 @@ pub struct TaskFile {
 }
 
 /// A version of TASK.md that was kept.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FileVersion {
     /// Its number, from 1.
     pub version: usize,
@@ -212,7 +213,7 @@ pub struct FileVersion {
 }
 
 /// How to look at a task's session.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Attach {
     /// The program and its arguments.
     pub command: Vec<String>,

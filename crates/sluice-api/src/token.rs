@@ -1,9 +1,10 @@
 //! Tokens, by which those are known who ask over the network.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What a token allows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {
     /// Everything, as the owner of the home.
@@ -29,7 +30,7 @@ impl Scope {
 }
 
 /// A token that is wanted.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CreateToken {
     /// What it is to allow.
@@ -43,7 +44,7 @@ pub struct CreateToken {
 }
 
 /// A token as it is shown. Its secret is not.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Token {
     /// By which it is revoked, and known in the log.
     pub id: String,
@@ -63,14 +64,14 @@ pub struct Token {
 }
 
 /// One token.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct TokenAnswer {
     /// It.
     pub token: Token,
 }
 
 /// All tokens.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct TokenList {
     /// Oldest first.
     pub tokens: Vec<Token>,

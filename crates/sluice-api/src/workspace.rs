@@ -1,9 +1,10 @@
 //! Workspaces: the worktrees that tasks are lent.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A worktree of a pool.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Workspace {
     /// Its name.
     pub name: String,
@@ -22,7 +23,7 @@ pub struct Workspace {
 }
 
 /// Work that was put away before something was cleared.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Kept {
     /// Whose project it was.
     pub project: String,
@@ -39,7 +40,7 @@ pub struct Kept {
 }
 
 /// All of them.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct WorkspaceList {
     /// The worktrees.
     pub workspaces: Vec<Workspace>,
@@ -48,7 +49,7 @@ pub struct WorkspaceList {
 }
 
 /// What to bring back, and where to.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Restore {
     /// Whose work.

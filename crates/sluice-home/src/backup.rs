@@ -9,13 +9,24 @@ use crate::lock::{Lock, NoLock};
 use crate::places::Places;
 use crate::projects::described;
 
+/// Letters of a file's name that are told again.
+const LONGEST_NAME: usize = 1000;
+
 /// Copies the store to a file while it is used. A server's store is copied with the server's own means.
 pub fn copy(store: &Store, file: &Path) -> Result<(), Problem> {
-    if file.exists() {
-        let message = format!("{} is there already", file.display());
-        return Err(Problem::new(Status::Refused, "exists", message).hint("name a file that is not there"));
-    }
-    store.backup(file).map_err(|error| failed(&error))
+    // It is taken first: whatever is wrong with the place is the asker's to mend, and not a fault of the store.
+    std::fs::OpenOptions::new().write(true).create_new(true).open(file).map_err(|error| {
+        let name: String = file.display().to_string().chars().take(LONGEST_NAME).collect();
+        if error.kind() == std::io::ErrorKind::AlreadyExists {
+            let message = format!("{name} is there already");
+            return Problem::new(Status::Refused, "exists", message).hint("name a file that is not there");
+        }
+        Problem::bad_request(format!("{name} cannot be written: {error}")).hint("name a file in a folder of yours")
+    })?;
+    store.backup(file).map_err(|error| {
+        let _ = std::fs::remove_file(file);
+        failed(&error)
+    })
 }
 
 /// Puts a copy in the place of the store. The store before it is kept beside it; gives where.

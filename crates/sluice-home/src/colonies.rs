@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use sluice_api::problem::Problem;
@@ -20,7 +21,7 @@ const LONGEST_TEXT: usize = 10_000;
 const MOST_COLONIES: usize = 10_000;
 
 /// A colony that is wanted.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 pub struct NewColony {
     /// What people call it.
     pub name: String,

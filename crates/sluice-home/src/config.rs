@@ -1,10 +1,16 @@
 //! `config.toml`: what a person sets for a home.
 
+use std::num::NonZeroU32;
 use std::path::Path;
 
 use serde::Deserialize;
 use sluice_api::Problem;
 use sluice_worker::harness::Harnesses;
+
+/// So many requests a second one token may go on with, unless a person says otherwise.
+const REQUESTS_PER_SECOND: u32 = 2000;
+/// So many requests one token may make at once, unless a person says otherwise.
+const BURST: u32 = 4000;
 
 /// The settings of a home.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -18,6 +24,8 @@ pub struct Config {
     pub retention: Retention,
     /// What a person is told with.
     pub notify: Notify,
+    /// How the home is served over the network.
+    pub serve: Serve,
     /// Harnesses of one's own, as they are written.
     pub harnesses: toml::Table,
 }
@@ -56,6 +64,23 @@ pub struct Retention {
 pub struct Notify {
     /// A program and its arguments; the message comes on its standard input.
     pub command: Vec<String>,
+}
+
+/// How a home is served over the network.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Serve {
+    /// So many requests a second one token may go on with.
+    pub requests_per_second: NonZeroU32,
+    /// So many requests one token may make at once.
+    pub burst: NonZeroU32,
+}
+
+impl Default for Serve {
+    fn default() -> Self {
+        let number = |number| NonZeroU32::new(number).unwrap_or(NonZeroU32::MIN);
+        Serve { requests_per_second: number(REQUESTS_PER_SECOND), burst: number(BURST) }
+    }
 }
 
 impl Config {

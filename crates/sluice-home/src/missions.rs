@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use sluice_api::problem::{Problem, Status};
@@ -27,7 +28,7 @@ const LONGEST_PROMPT: usize = 1 << 20;
 const MOST_IDEAS: usize = 10_000;
 
 /// A mission that is wanted.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 pub struct NewMission {
     /// Whose it is.
     pub colony_id: String,
@@ -80,7 +81,8 @@ fn write_down(ground: &Arc<Ground>, by: &str, wanted: &NewMission) -> Result<Val
 fn idea(id: &str, entry: &Value) -> Value {
     json!({
         "mission_id": id, "colony_id": entry["colony_id"], "prompt": entry["prompt"], "workflow_name": null,
-        "status": "pending", "worktree_path": burrow(id), "created_at_ms": entry["created_at_ms"],
+        "status": "pending", "worktree_path": burrow(id), "error": null,
+        "created_at_ms": entry["created_at_ms"], "updated_at_ms": entry["created_at_ms"],
     })
 }
 

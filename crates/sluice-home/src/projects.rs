@@ -6,9 +6,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use serde::Deserialize;
 use sluice_api::problem::{Problem, Status};
-use sluice_api::project::{Project, ProjectChange};
+use sluice_api::project::{ImportedProject, Project, ProjectChange};
 use sluice_worker::git::{Git, GitError, Repository, slug};
 use sluice_worker::taskfile;
 use sluice_worker::workspace::Pool;
@@ -24,16 +23,6 @@ pub struct Projects {
     file: PathBuf,
     home: PathBuf,
     all: Mutex<BTreeMap<String, Project>>,
-}
-
-/// A project in a projects.json, of this program or another.
-#[derive(Debug, Deserialize)]
-struct Written {
-    name: String,
-    path: String,
-    default_branch: Option<String>,
-    pool_size: Option<usize>,
-    workflow: Option<String>,
 }
 
 impl Projects {
@@ -153,12 +142,12 @@ impl Projects {
     /// Takes over a list of projects, or an object that holds one. Those that are here already stay as they are.
     pub fn import(&self, document: &serde_json::Value) -> Result<Vec<Project>, Problem> {
         let list = document.get("projects").unwrap_or(document).clone();
-        let written: Vec<Written> = serde_json::from_value(list).map_err(|error| {
+        let written: Vec<ImportedProject> = serde_json::from_value(list).map_err(|error| {
             Problem::bad_request(format!("that is not a list of projects: {error}"))
                 .hint("each needs `name` and `path`; `default_branch`, `pool_size` and `workflow` are optional")
         })?;
         let mut added = Vec::new();
-        for Written { name, path, default_branch, pool_size, workflow } in written {
+        for ImportedProject { name, path, default_branch, pool_size, workflow } in written {
             if self.all().contains_key(&name) {
                 continue;
             }

@@ -7,6 +7,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use sluice_api::Problem;
 use sluice_api::client::VERSION_HEADER;
 use sluice_home::service::{Service, Who};
@@ -36,7 +37,20 @@ pub(crate) async fn ask<T: Serialize + Send + 'static>(
 /// What a request's body says; a body that says something else is named.
 pub(crate) fn said<T: DeserializeOwned>(body: &Bytes) -> Result<T, Problem> {
     let body: &[u8] = if body.is_empty() { b"{}" } else { body };
-    serde_json::from_slice(body).map_err(|error| Problem::bad_request(format!("the request cannot be read: {error}")))
+    // A list of the right length would be taken for the fields in their order.
+    if body.trim_ascii_start().first() == Some(&b'[') {
+        return Err(Problem::bad_request("the request cannot be read: it is a list").hint("send an object: {…}"));
+    }
+    serde_json::from_slice(body).map_err(|error| unreadable(&error))
+}
+
+/// A body that can be any JSON.
+pub(crate) fn document(body: &Bytes) -> Result<Value, Problem> {
+    serde_json::from_slice(body).map_err(|error| unreadable(&error))
+}
+
+fn unreadable(error: &serde_json::Error) -> Problem {
+    Problem::bad_request(format!("the request cannot be read: {error}"))
 }
 
 /// A JSON document.

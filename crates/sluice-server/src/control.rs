@@ -1,39 +1,97 @@
 //! The routes of the control plane: colonies, crabs, missions, and what crabs say about their work.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
 use axum::response::Response;
-use axum::routing::{delete, get, post};
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::Value;
+use sluice_api::control::{
+    AttemptEnded, AttemptStarted, AttemptUpdated, Colony, ControlStatus, Crab, Mission, MissionShown, MissionTask,
+    Ticked,
+};
+use sluice_home::colonies::NewColony;
+use sluice_home::crabs::{Complete, Register, StartAttempt, UpdateAttempt};
+use sluice_home::missions::NewMission;
 
 use crate::answer::{ask, said};
 use crate::caller::Caller;
+use crate::live::Followed;
 use crate::run::App;
+use crate::table::{For, Table, delete, get, post};
 
 type Asked = (State<Arc<App>>, Caller);
-type Filters = Query<BTreeMap<String, String>>;
 
-pub(crate) fn routes() -> Router<Arc<App>> {
-    Router::new()
-        .route("/v1/colonies", get(colonies).post(found_colony))
-        .route("/v1/crabs", get(crabs))
-        .route("/v1/crabs/register", post(register))
-        .route("/v1/crabs/{id}", delete(unregister))
-        .route("/v1/missions", get(missions).post(create_mission))
-        .route("/v1/missions/{id}", get(mission).delete(cancel_mission))
-        .route("/v1/tasks", get(tasks))
-        .route("/v1/runs/start", post(start))
-        .route("/v1/runs/update", post(update))
-        .route("/v1/runs/complete", post(complete))
-        .route("/v1/workflows", get(workflows))
-        .route("/v1/scheduler/tick", post(tick))
-        .route("/v1/status", get(status))
-        .route("/v1/ws/events", get(crate::live::socket))
-        .route("/v1/ws/crab/{id}", get(crate::crab_socket::listen))
+pub(crate) fn table() -> Table {
+    Table::new("control plane")
+        .add(get("/v1/colonies", "All colonies").answers::<Vec<Colony>>(), colonies)
+        .add(post("/v1/colonies", "Found a colony").takes::<NewColony>().answers::<Colony>(), found_colony)
+        .add(get("/v1/crabs", "All crabs").answers::<Vec<Crab>>(), crabs)
+        .add(
+            post("/v1/crabs/register", "A crab comes, or comes again")
+                .takes::<Register>()
+                .answers::<Crab>()
+                .for_(For::Workers),
+            register,
+        )
+        .add(delete("/v1/crabs/{id}", "A crab goes").answers::<Crab>().for_(For::Workers), unregister)
+        .add(get("/v1/missions", "Missions, oldest first").answers::<Vec<Mission>>(), missions)
+        .add(post("/v1/missions", "Begin a mission").takes::<NewMission>().answers::<Mission>(), create_mission)
+        .add(get("/v1/missions/{id}", "A mission with its tasks").answers::<MissionShown>(), mission)
+        .add(delete("/v1/missions/{id}", "End a mission").answers::<MissionShown>(), cancel_mission)
+        .add(
+            get("/v1/tasks", "The tasks of a mission, or of all that have not ended")
+                .reads::<OfMission>()
+                .answers::<Vec<MissionTask>>(),
+            tasks,
+        )
+        .add(
+            post("/v1/runs/start", "A crab begins with a task")
+                .takes::<StartAttempt>()
+                .answers::<AttemptStarted>()
+                .for_(For::Workers),
+            start,
+        )
+        .add(
+            post("/v1/runs/update", "A crab says how it is going")
+                .takes::<UpdateAttempt>()
+                .answers::<AttemptUpdated>()
+                .for_(For::Workers),
+            update,
+        )
+        .add(
+            post("/v1/runs/complete", "A crab says how it ended")
+                .takes::<Complete>()
+                .answers::<AttemptEnded>()
+                .for_(For::Workers),
+            complete,
+        )
+        .add(
+            get("/v1/workflows", "The names of the workflows that a mission can have").answers::<Vec<String>>(),
+            workflows,
+        )
+        .add(
+            post("/v1/scheduler/tick", "Wait until the scheduler has gone round")
+                .answers::<Ticked>()
+                .for_(For::Workers),
+            tick,
+        )
+        .add(get("/v1/status", "What stands where").answers::<ControlStatus>(), status)
+        .add(
+            get("/v1/ws/events", "What happens, an event a message")
+                .reads::<Followed>()
+                .with(StatusCode::SWITCHING_PROTOCOLS),
+            crate::live::socket,
+        )
+        .add(
+            get("/v1/ws/crab/{id}", "The connection that a crab listens on")
+                .with(StatusCode::SWITCHING_PROTOCOLS)
+                .for_(For::Workers),
+            crate::crab_socket::listen,
+        )
 }
 
 async fn colonies((State(app), caller): Asked) -> Response {
@@ -77,8 +135,15 @@ async fn cancel_mission((State(app), caller): Asked, Path(id): Path<String>) -> 
     .await
 }
 
-async fn tasks((State(app), caller): Asked, Query(filters): Filters) -> Response {
-    ask(app, caller, move |service, _| service.mission_tasks(filters.get("mission_id").map(String::as_str))).await
+/// Of which mission.
+#[derive(Deserialize, JsonSchema)]
+struct OfMission {
+    /// Its id; all that have not ended unless given.
+    mission_id: Option<String>,
+}
+
+async fn tasks((State(app), caller): Asked, Query(of): Query<OfMission>) -> Response {
+    ask(app, caller, move |service, _| service.mission_tasks(of.mission_id.as_deref())).await
 }
 
 async fn start((State(app), caller): Asked, body: Bytes) -> Response {

@@ -1,6 +1,5 @@
 //! The log of everything, as lines of JSON: what there is, and with `follow` what comes.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
@@ -8,6 +7,8 @@ use axum::extract::{Query, State};
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use futures_util::stream;
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::Value;
 use sluice_api::Problem;
 use sluice_store::Cursor;
@@ -15,49 +16,40 @@ use tokio::sync::{OwnedSemaphorePermit, watch};
 
 use crate::answer::refuse;
 use crate::caller::Caller;
+use crate::routes::LINES;
 use crate::run::App;
 
 /// How many events are read at once.
 const PAGE: usize = 500;
 
 /// Which events somebody wants.
-#[derive(Debug, Default)]
-pub(crate) struct Wanted {
-    kind: Option<String>,
-    since: Option<String>,
-    correlation: Option<String>,
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Filters {
+    /// Only those whose type fits; `*` stands for anything.
+    #[serde(rename = "type")]
+    pub(crate) kind: Option<String>,
+    /// Only those since a time, or since how long ago: `90s`, `5m`, `2h`, `7d`.
+    pub(crate) since: Option<String>,
+    /// Only those of what begins with this id.
+    pub(crate) correlation: Option<String>,
+    /// Also those that come.
     pub(crate) follow: bool,
-}
-
-impl Wanted {
-    /// What a query asks for.
-    pub(crate) fn of(mut filters: BTreeMap<String, String>) -> Result<Wanted, Problem> {
-        Ok(Wanted {
-            kind: filters.remove("type"),
-            since: filters.remove("since").map(|text| moment(&text)).transpose()?,
-            correlation: filters.remove("correlation"),
-            follow: filters.get("follow").is_some_and(|word| word == "true"),
-        })
-    }
 }
 
 /// Somebody who reads the log, and how far they have come.
 pub(crate) struct Reading {
     app: Arc<App>,
     caller: Caller,
-    wanted: Wanted,
+    wanted: Filters,
     after: Cursor,
     news: watch::Receiver<u64>,
     /// Their place among those who follow.
     _place: Option<OwnedSemaphorePermit>,
 }
 
-pub(crate) async fn events(
-    State(app): State<Arc<App>>,
-    caller: Caller,
-    Query(filters): Query<BTreeMap<String, String>>,
-) -> Response {
-    let reading = match Wanted::of(filters).and_then(|wanted| Reading::begin(app, caller, wanted, Cursor::default())) {
+pub(crate) async fn events(State(app): State<Arc<App>>, caller: Caller, Query(wanted): Query<Filters>) -> Response {
+    let reading = match Reading::begin(app, caller, wanted, Cursor::default()) {
         Ok(reading) => reading,
         Err(problem) => return refuse(&problem),
     };
@@ -66,14 +58,15 @@ pub(crate) async fn events(
         Some((Ok::<Bytes, std::io::Error>(lines.into()), reading))
     });
     let mut response = Response::new(Body::from_stream(lines));
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/x-ndjson"));
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(LINES));
     response
 }
 
 impl Reading {
     /// Begins to read after a place in the log.
-    pub(crate) fn begin(app: Arc<App>, caller: Caller, wanted: Wanted, after: Cursor) -> Result<Reading, Problem> {
+    pub(crate) fn begin(app: Arc<App>, caller: Caller, wanted: Filters, after: Cursor) -> Result<Reading, Problem> {
         app.touch();
+        let wanted = Filters { since: wanted.since.as_deref().map(moment).transpose()?, ..wanted };
         let place = match wanted.follow.then(|| app.place(&caller)) {
             None => None,
             Some(Some(place)) => Some(place),
@@ -138,7 +131,7 @@ impl App {
     }
 }
 
-fn fits(wanted: &Wanted, event: &Value) -> bool {
+fn fits(wanted: &Filters, event: &Value) -> bool {
     let text = |key: &str| event[key].as_str().unwrap_or_default();
     wanted.kind.as_deref().is_none_or(|pattern| matches(pattern, text("type")))
         && wanted.since.as_deref().is_none_or(|since| text("time") >= since)

@@ -1,36 +1,62 @@
 //! The routes of grimoires and the workflows made of them.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::Response;
-use axum::routing::{get, post};
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::json;
+use sluice_api::grimoire::{GrimoireList, Workflow, WorkflowList, WorkflowStarted};
+use sluice_home::service::{Intervention, StartGrimoire};
 
 use crate::answer::{ask, said};
 use crate::caller::Caller;
+use crate::live::Followed;
 use crate::run::App;
+use crate::table::{Table, delete, get, post};
 
 type Asked = (State<Arc<App>>, Caller);
 
-pub(crate) fn routes() -> Router<Arc<App>> {
-    Router::new()
-        .route("/grimoires", get(grimoires))
-        .route("/workflows", get(workflows).post(start))
-        .route("/workflows/{id}", get(workflow).delete(cancel))
-        .route("/workflows/{id}/intervention", post(intervene))
-        .route("/events", get(crate::live::sent))
+pub(crate) fn table() -> Table {
+    Table::new("grimoires")
+        .add(
+            get("/grimoires", "The grimoires that can be started").reads::<OfProject>().answers::<GrimoireList>(),
+            grimoires,
+        )
+        .add(get("/workflows", "Workflows, newest first").answers::<WorkflowList>(), workflows)
+        .add(
+            post("/workflows", "Start a grimoire")
+                .takes::<StartGrimoire>()
+                .answers::<WorkflowStarted>()
+                .with(StatusCode::ACCEPTED),
+            start,
+        )
+        .add(get("/workflows/{id}", "One workflow").answers::<Workflow>(), workflow)
+        .add(delete("/workflows/{id}", "End a workflow with everything it has started").answers::<Workflow>(), cancel)
+        .add(
+            post("/workflows/{id}/intervention", "Decide about a workflow that is blocked")
+                .takes::<Intervention>()
+                .answers::<Workflow>(),
+            intervene,
+        )
+        .add(
+            get("/events", "What happens, as server-sent events").reads::<Followed>().answers_as("text/event-stream"),
+            crate::live::sent,
+        )
 }
 
-async fn grimoires((State(app), caller): Asked, Query(filters): Query<BTreeMap<String, String>>) -> Response {
-    ask(app, caller, move |service, _| {
-        Ok(json!({ "grimoires": service.grimoires(filters.get("project").map(String::as_str))? }))
-    })
-    .await
+/// Of which project.
+#[derive(Deserialize, JsonSchema)]
+struct OfProject {
+    /// Its name; where the engine was started unless given.
+    project: Option<String>,
+}
+
+async fn grimoires((State(app), caller): Asked, Query(of): Query<OfProject>) -> Response {
+    ask(app, caller, move |service, _| Ok(json!({ "grimoires": service.grimoires(of.project.as_deref())? }))).await
 }
 
 /// It begins at once and goes on by itself: accepted, not done.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use sluice_home::config::Serve;
 use tokio::sync::Semaphore;
 
 /// The largest request that is read at the socket, in bytes.
@@ -24,10 +25,6 @@ pub(crate) const GREETING_WITHIN: Duration = Duration::from_secs(10);
 pub(crate) const ANSWER_WITHIN: Duration = Duration::from_secs(120);
 /// How long somebody over the network may take nothing of what is sent to them.
 pub(crate) const TAKE_WITHIN: Duration = Duration::from_secs(60);
-/// So many requests a second one token may go on with.
-pub(crate) const REQUESTS_PER_SECOND: u32 = 100;
-/// So many requests one token may make at once.
-pub(crate) const MOST_REQUESTS: u32 = 500;
 /// So many who were turned away are written down in a minute, of all together; the others are counted.
 pub(crate) const RECORDS_PER_MINUTE: u32 = 6;
 /// So many who were turned away are written down at once.
@@ -95,17 +92,25 @@ impl Bucket {
 }
 
 /// A bucket for each token.
-#[derive(Debug, Default)]
-pub(crate) struct Rates(Mutex<BTreeMap<String, Bucket>>);
+#[derive(Debug)]
+pub(crate) struct Rates {
+    allowed: Serve,
+    buckets: Mutex<BTreeMap<String, Bucket>>,
+}
 
 impl Rates {
+    /// Each token may ask as often as this says.
+    pub(crate) fn new(allowed: Serve) -> Self {
+        Rates { allowed, buckets: Mutex::default() }
+    }
+
     /// A token asks for something.
     pub(crate) fn take(&self, token: &str, now: Instant) -> Result<(), Duration> {
-        let mut buckets = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
         if buckets.len() >= MOST_COUNTED {
             buckets.retain(|_, bucket| !bucket.is_full(now));
         }
-        let new = || Bucket::new(MOST_REQUESTS, REQUESTS_PER_SECOND.into(), now);
+        let new = || Bucket::new(self.allowed.burst.get(), self.allowed.requests_per_second.get().into(), now);
         buckets.entry(token.to_owned()).or_insert_with(new).take(now)
     }
 }

@@ -4,7 +4,6 @@
 //! away goes on after the last event they name. Who names a place that this log does not have, because a backup was
 //! brought back, is told to look at everything anew (`resync`).
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,19 +13,34 @@ use axum::extract::{Query, State};
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
 use futures_util::{StreamExt, stream};
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::{Value, json};
 use sluice_api::Problem;
 use sluice_store::Cursor;
 
 use crate::answer::refuse;
 use crate::caller::Caller;
-use crate::events::{Reading, Wanted};
+use crate::events::{Filters, Reading};
 use crate::run::App;
 
 /// How long nothing is said before a sign of life is given.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(15);
 /// The header in which somebody says how far they had come.
 const LAST_EVENT: &str = "last-event-id";
+
+/// What somebody follows.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+pub(crate) struct Followed {
+    /// Only those whose type fits; `*` stands for anything.
+    #[serde(rename = "type")]
+    kind: Option<String>,
+    /// Only those of what begins with this id.
+    correlation: Option<String>,
+    /// Those after the event of this number; what happens from now on unless given, here or as `Last-Event-ID`.
+    after: Option<u64>,
+}
 
 /// Somebody who follows, and what they are told first.
 struct Following {
@@ -35,16 +49,11 @@ struct Following {
 }
 
 /// Where somebody wants to go on: after the last event they name, or with what happens from now on.
-async fn follow(
-    app: Arc<App>,
-    caller: Caller,
-    headers: &HeaderMap,
-    mut filters: BTreeMap<String, String>,
-) -> Result<Following, Problem> {
+async fn follow(app: Arc<App>, caller: Caller, headers: &HeaderMap, wanted: Followed) -> Result<Following, Problem> {
     let named = headers.get(LAST_EVENT).map(|value| value.to_str().unwrap_or("?").trim().to_owned());
-    let named = named.filter(|text| !text.is_empty()).or_else(|| filters.remove("after"));
+    let named = named.filter(|text| !text.is_empty());
     let wrong = |_| Problem::bad_request("the last event is named by its number: its `seq`, or the `id` it came with");
-    let named = named.map(|text| text.parse::<u64>().map_err(wrong)).transpose()?;
+    let named = named.map(|text| text.parse::<u64>().map_err(wrong)).transpose()?.or(wanted.after);
     let asked = app.clone();
     let end = tokio::task::spawn_blocking(move || asked.service.ground().tasks.end_of_log()).await;
     let end = end.unwrap_or_else(|_| Err(Problem::fault("the log could not be read")))?;
@@ -54,8 +63,8 @@ async fn follow(
         json!({ "reason": reason, "named": named, "end": end.0 })
     });
     let after = named.filter(|named| *named <= end.0).map_or(end, Cursor);
-    let mut wanted = Wanted::of(filters)?;
-    wanted.follow = true;
+    let Followed { kind, correlation, .. } = wanted;
+    let wanted = Filters { kind, correlation, follow: true, ..Filters::default() };
     Ok(Following { reading: Reading::begin(app, caller, wanted, after)?, resync })
 }
 
@@ -77,9 +86,9 @@ pub(crate) async fn sent(
     State(app): State<Arc<App>>,
     caller: Caller,
     headers: HeaderMap,
-    Query(filters): Query<BTreeMap<String, String>>,
+    Query(wanted): Query<Followed>,
 ) -> Response {
-    let following = match follow(app, caller, &headers, filters).await {
+    let following = match follow(app, caller, &headers, wanted).await {
         Ok(following) => following,
         Err(problem) => return refuse(&problem),
     };
@@ -108,10 +117,10 @@ pub(crate) async fn socket(
     State(app): State<Arc<App>>,
     caller: Caller,
     headers: HeaderMap,
-    Query(filters): Query<BTreeMap<String, String>>,
+    Query(wanted): Query<Followed>,
     upgrade: WebSocketUpgrade,
 ) -> Response {
-    match follow(app.clone(), caller, &headers, filters).await {
+    match follow(app.clone(), caller, &headers, wanted).await {
         Ok(following) => upgrade.on_upgrade(move |socket| tell(app, socket, following)),
         Err(problem) => refuse(&problem),
     }

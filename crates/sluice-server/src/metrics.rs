@@ -6,9 +6,7 @@ use std::sync::Arc;
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderValue, header};
 use axum::middleware::Next;
-use axum::response::{IntoResponse, Response};
-use axum::routing::get;
-use axum::{Router, response};
+use axum::response::{self, IntoResponse, Response};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
@@ -21,6 +19,7 @@ use sluice_home::service::Census;
 use crate::answer::refuse;
 use crate::caller::Caller;
 use crate::run::App;
+use crate::table::{Table, get};
 
 /// How the text is written.
 const FORM: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -51,8 +50,8 @@ struct Door {
     door: &'static str,
 }
 
-pub(crate) fn routes() -> Router<Arc<App>> {
-    Router::new().route("/metrics", get(metrics))
+pub(crate) fn table() -> Table {
+    Table::new("home").add(get("/metrics", "What is counted, as OpenMetrics").answers_as(FORM), metrics)
 }
 
 /// Counts a request when it has been answered.

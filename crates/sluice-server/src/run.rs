@@ -65,8 +65,8 @@ impl App {
     pub(crate) fn new(service: Service, log: Arc<Log>, serves: Option<String>) -> App {
         let began = Instant::now();
         App {
+            rates: Rates::new(service.ground().config.serve.clone()),
             service,
-            rates: Rates::default(),
             records: Records::new(began),
             counts: Counts::default(),
             socket: Room::default(),

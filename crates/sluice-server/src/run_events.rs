@@ -2,7 +2,6 @@
 //!
 //! Whoever follows a run asks here and not for the log of everything: that would be read from its beginning.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,15 +10,29 @@ use axum::extract::{Path, Query, State};
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use futures_util::stream;
+use schemars::JsonSchema;
+use serde::Deserialize;
 use sluice_api::Problem;
 
 use crate::answer::refuse;
+use crate::caller::Caller;
+use crate::routes::LINES;
 use crate::run::App;
 
 /// How many events are read at once.
 const PAGE: usize = 500;
 /// Whoever follows looks by itself after this time, whatever was heard.
 const BACKSTOP: Duration = Duration::from_secs(10);
+
+/// Which events somebody wants.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Filters {
+    /// Only those after the one with this number.
+    after: u64,
+    /// Also those that come.
+    follow: bool,
+}
 
 /// Somebody who reads the log of a run, and how far they have come.
 struct Reading {
@@ -31,21 +44,23 @@ struct Reading {
 
 pub(crate) async fn events(
     State(app): State<Arc<App>>,
-    Path(run): Path<String>,
-    Query(filters): Query<BTreeMap<String, String>>,
+    _: Caller,
+    Path(id): Path<String>,
+    Query(Filters { after, follow }): Query<Filters>,
 ) -> Response {
     app.touch();
-    let after = match filters.get("after").map(|text| text.parse()).transpose() {
-        Ok(after) => after.unwrap_or_default(),
-        Err(_) => return refuse(&Problem::bad_request("`after` is the number of an event: 0, 1, 2, …")),
+    let asked = app.clone();
+    let found = tokio::task::spawn_blocking(move || asked.service.ground().tasks.find_run(&id)).await;
+    let run = match found.unwrap_or_else(|_| Err(Problem::fault("the run could not be looked up"))) {
+        Ok(seen) => seen.id,
+        Err(problem) => return refuse(&problem),
     };
-    let follow = filters.get("follow").is_some_and(|word| word == "true");
     let lines = stream::unfold(Reading { app, run, after, follow }, |mut reading| async move {
         let lines = reading.next().await?;
         Some((Ok::<Bytes, std::io::Error>(lines.into()), reading))
     });
     let mut response = Response::new(Body::from_stream(lines));
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/x-ndjson"));
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(LINES));
     response
 }
 

@@ -1,42 +1,98 @@
 //! The routes of runs, processes and questions.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{Path, Query, State};
 use axum::response::Response;
-use axum::routing::{get, post};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use sluice_api::Problem;
-use sluice_api::run::{AnswerQuestion, StartRun, StepReport, StepSays};
+use sluice_api::run::{AnswerQuestion, StartRun, StepHeard, StepReport, StepSays};
+use sluice_api::shown::{Inbox, ProcessAnswer, ProcessList, RunAnswer, RunContext, RunList, RunLog};
 use sluice_home::runs::SeenRun;
 use sluice_home::service::{Service, Who, by_hand};
 use sluice_home::view_run;
 
 use crate::answer::{ask, said};
 use crate::caller::Caller;
+use crate::routes::LINES;
 use crate::run::App;
+use crate::run_events;
+use crate::table::{For, Table, delete, get, post};
 
 type Asked = (State<Arc<App>>, Caller);
-type Filters = Query<BTreeMap<String, String>>;
 
-pub(crate) fn routes() -> Router<Arc<App>> {
-    Router::new()
-        .route("/v1/recipe/runs", get(list).post(start))
-        .route("/v1/recipe/runs/{id}", get(show).delete(cancel))
-        .route("/v1/recipe/runs/{id}/retry", post(retry))
-        .route("/v1/recipe/runs/{id}/events", get(crate::run_events::events))
-        .route("/v1/recipe/runs/{id}/log", get(log))
-        .route("/v1/recipe/runs/{id}/context/{step}", get(context))
-        .route("/v1/step", post(step))
-        .route("/v1/inbox", get(inbox).post(answer))
-        .route("/v1/processes", get(processes).post(start_process))
-        .route("/v1/processes/{id}", get(process).delete(cancel_process))
-        .route("/v1/processes/{id}/complete", post(complete_process))
-        .route("/v1/processes/{id}/steps/{step}/{verb}", post(process_step))
+pub(crate) fn table() -> Table {
+    runs().merge(processes_table())
+}
+
+fn runs() -> Table {
+    Table::new("runs")
+        .add(get("/v1/recipe/runs", "Runs, newest first").reads::<RunFilters>().answers::<RunList>(), list)
+        .add(post("/v1/recipe/runs", "Start a recipe").takes::<StartRun>().answers::<RunAnswer>(), start)
+        .add(get("/v1/recipe/runs/{id}", "One run").answers::<RunAnswer>(), show)
+        .add(
+            delete("/v1/recipe/runs/{id}", "End a run with everything it has started")
+                .takes::<Cancelled>()
+                .answers::<RunAnswer>(),
+            cancel,
+        )
+        .add(
+            post("/v1/recipe/runs/{id}/retry", "Try a failed step again").takes::<Retried>().answers::<RunAnswer>(),
+            retry,
+        )
+        .add(
+            get("/v1/recipe/runs/{id}/events", "The log of one run, an event a line")
+                .reads::<run_events::Filters>()
+                .answers_as(LINES),
+            run_events::events,
+        )
+        .add(get("/v1/recipe/runs/{id}/log", "What steps have printed").reads::<OfStep>().answers::<RunLog>(), log)
+        .add(
+            get("/v1/recipe/runs/{id}/context/{step}", "What the agent of a step is told about the steps before it")
+                .answers::<RunContext>(),
+            context,
+        )
+        .add(
+            post("/v1/step", "What a session says about its own step")
+                .takes::<StepSays>()
+                .answers::<StepHeard>()
+                .for_(For::Agents),
+            step,
+        )
+        .add(get("/v1/inbox", "The questions that wait for a person").answers::<Inbox>(), inbox)
+        .add(post("/v1/inbox", "Answer a question").takes::<Answered>().answers::<RunAnswer>(), answer)
+}
+
+fn processes_table() -> Table {
+    Table::new("processes")
+        .add(get("/v1/processes", "Processes, oldest first").reads::<All>().answers::<ProcessList>(), processes)
+        .add(
+            post("/v1/processes", "Start a process whose steps are done by hand")
+                .takes::<StartRun>()
+                .answers::<ProcessAnswer>(),
+            start_process,
+        )
+        .add(get("/v1/processes/{id}", "One process").answers::<ProcessAnswer>(), process)
+        .add(
+            delete("/v1/processes/{id}", "Cancel a process").takes::<Cancelled>().answers::<ProcessAnswer>(),
+            cancel_process,
+        )
+        .add(
+            post("/v1/processes/{id}/complete", "Complete a process whose steps are done")
+                .takes::<Completed>()
+                .answers::<ProcessAnswer>(),
+            complete_process,
+        )
+        .add(
+            post("/v1/processes/{id}/steps/{step}/{verb}", "Say how a step is going")
+                .words("verb", &["start", "complete", "fail", "skip"])
+                .takes::<StepReport>()
+                .answers::<ProcessAnswer>(),
+            process_step,
+        )
 }
 
 fn run(seen: &SeenRun) -> Value {
@@ -55,10 +111,20 @@ async fn start((State(app), caller): Asked, body: Bytes) -> Response {
     .await
 }
 
-async fn list((State(app), caller): Asked, Query(filters): Filters) -> Response {
+/// Which runs.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct RunFilters {
+    /// Only those with this status.
+    status: Option<String>,
+    /// Also those that have ended.
+    #[serde(default)]
+    all: bool,
+}
+
+async fn list((State(app), caller): Asked, Query(filters): Query<RunFilters>) -> Response {
     ask(app, caller, move |service, _| {
-        let all = filters.get("all").is_some_and(|word| word == "true");
-        let runs = service.list_runs(filters.get("status").map(String::as_str), all)?;
+        let runs = service.list_runs(filters.status.as_deref(), filters.all)?;
         Ok(json!({ "runs": runs.iter().map(view_run::run).collect::<Vec<_>>() }))
     })
     .await
@@ -68,18 +134,35 @@ async fn show((State(app), caller): Asked, Path(id): Path<String>) -> Response {
     ask(app, caller, move |service, _| service.run(&id).map(|seen| run(&seen))).await
 }
 
-#[derive(Default, Deserialize)]
+/// Why something is not wanted any more.
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-struct Reason {
+struct Cancelled {
+    /// In words.
     reason: Option<String>,
+}
+
+/// What came of a process.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+struct Completed {
+    /// In words; what its steps said unless given.
     summary: Option<String>,
+}
+
+/// What is tried again.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+struct Retried {
+    /// The step; the one that failed unless given.
     step: Option<String>,
+    /// What its agent is told.
     message: Option<String>,
 }
 
 async fn cancel((State(app), caller): Asked, Path(id): Path<String>, body: Bytes) -> Response {
     ask(app, caller, move |service, who| {
-        let Reason { reason, .. } = said(&body)?;
+        let Cancelled { reason } = said(&body)?;
         service.cancel_run(who, &id, reason.unwrap_or_default()).map(|seen| run(&seen))
     })
     .await
@@ -87,21 +170,26 @@ async fn cancel((State(app), caller): Asked, Path(id): Path<String>, body: Bytes
 
 async fn retry((State(app), caller): Asked, Path(id): Path<String>, body: Bytes) -> Response {
     ask(app, caller, move |service, who| {
-        let Reason { step, message, .. } = said(&body)?;
+        let Retried { step, message } = said(&body)?;
         service.retry_run(who, &id, step.as_deref(), message).map(|seen| run(&seen))
     })
     .await
 }
 
-async fn log((State(app), caller): Asked, Path(id): Path<String>, Query(filters): Filters) -> Response {
-    ask(app, caller, move |service, _| {
-        Ok(json!({ "log": service.run_log(&id, filters.get("step").map(String::as_str))? }))
-    })
-    .await
+/// Of which step.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct OfStep {
+    /// Its name; all of them unless given.
+    step: Option<String>,
+}
+
+async fn log((State(app), caller): Asked, Path(id): Path<String>, Query(of): Query<OfStep>) -> Response {
+    ask(app, caller, move |service, _| Ok(RunLog { log: service.run_log(&id, of.step.as_deref())? })).await
 }
 
 async fn context((State(app), caller): Asked, Path((id, step)): Path<(String, String)>) -> Response {
-    ask(app, caller, move |service, _| Ok(json!({ "context": service.run_context(&id, &step)? }))).await
+    ask(app, caller, move |service, _| Ok(RunContext { context: service.run_context(&id, &step)? })).await
 }
 
 async fn step((State(app), caller): Asked, body: Bytes) -> Response {
@@ -116,11 +204,15 @@ async fn inbox((State(app), caller): Asked) -> Response {
     ask(app, caller, |service, _| Ok(json!({ "questions": service.inbox()? }))).await
 }
 
-#[derive(Deserialize)]
+/// An answer to a question.
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Answered {
+    /// The question's id, or the run's if it has one question.
     id: String,
+    /// What is chosen.
     option: String,
+    /// And said.
     #[serde(default)]
     message: Option<String>,
 }
@@ -133,10 +225,18 @@ async fn answer((State(app), caller): Asked, body: Bytes) -> Response {
     .await
 }
 
-async fn processes((State(app), caller): Asked, Query(filters): Filters) -> Response {
+/// How many.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct All {
+    /// Also those that were completed.
+    #[serde(default)]
+    all: bool,
+}
+
+async fn processes((State(app), caller): Asked, Query(filters): Query<All>) -> Response {
     ask(app, caller, move |service, _| {
-        let all = filters.get("all").is_some_and(|word| word == "true");
-        let runs = service.list_processes(all)?;
+        let runs = service.list_processes(filters.all)?;
         Ok(json!({ "processes": runs.iter().map(view_run::process).collect::<Vec<_>>() }))
     })
     .await
@@ -157,7 +257,7 @@ async fn process((State(app), caller): Asked, Path(id): Path<String>) -> Respons
 
 async fn cancel_process((State(app), caller): Asked, Path(id): Path<String>, body: Bytes) -> Response {
     ask(app, caller, move |service, who| {
-        let Reason { reason, .. } = said(&body)?;
+        let Cancelled { reason } = said(&body)?;
         let seen = service.process(&id)?;
         service.cancel_run(who, &seen.id, reason.unwrap_or_default()).map(|seen| one_process(&seen))
     })
@@ -166,7 +266,7 @@ async fn cancel_process((State(app), caller): Asked, Path(id): Path<String>, bod
 
 async fn complete_process((State(app), caller): Asked, Path(id): Path<String>, body: Bytes) -> Response {
     ask(app, caller, move |service, who| {
-        let Reason { summary, .. } = said(&body)?;
+        let Completed { summary } = said(&body)?;
         let seen = service.process(&id)?;
         service.close_run(who, &seen.id, summary.unwrap_or_default()).map(|seen| one_process(&seen))
     })

@@ -2,20 +2,28 @@
 
 use std::sync::Arc;
 
-use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::response::Response;
-use axum::routing::{delete, get};
+use sluice_api::token::{CreateToken, TokenAnswer, TokenList};
 
 use crate::answer::{ask, said};
 use crate::caller::Caller;
 use crate::run::App;
+use crate::table::{For, Table, delete, get, post};
 
 type Asked = (State<Arc<App>>, Caller);
 
-pub(crate) fn routes() -> Router<Arc<App>> {
-    Router::new().route("/v1/tokens", get(list).post(create)).route("/v1/tokens/{id}", delete(revoke))
+pub(crate) fn table() -> Table {
+    Table::new("tokens")
+        .add(get("/v1/tokens", "All tokens, without their secrets").answers::<TokenList>().for_(For::Persons), list)
+        .add(
+            post("/v1/tokens", "Make a token; its secret is told this once")
+                .takes::<CreateToken>()
+                .answers::<TokenAnswer>(),
+            create,
+        )
+        .add(delete("/v1/tokens/{id}", "End a token").answers::<TokenAnswer>(), revoke)
 }
 
 async fn list((State(app), caller): Asked) -> Response {

@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
 mod e2e {
+    pub(crate) mod described;
     pub(crate) mod home;
     pub(crate) mod process;
     pub(crate) mod recipes;
@@ -11,6 +12,8 @@ mod e2e {
 
     pub(crate) mod access;
     pub(crate) mod agents;
+    pub(crate) mod api;
+    pub(crate) mod api_wrong;
     pub(crate) mod artifact;
     pub(crate) mod contract;
     pub(crate) mod control_plane;

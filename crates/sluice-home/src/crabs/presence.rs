@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use sluice_api::problem::{Problem, Status};
@@ -24,7 +25,7 @@ pub const RECONNECT_WITHIN: i64 = 10_000;
 const MOST_CRABS: usize = 10_000;
 
 /// A crab that comes.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 pub struct Register {
     /// Its id, if it has one.
     #[serde(default)]

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sluice_api::problem::{Problem, Status};
@@ -27,7 +28,7 @@ use crate::workbench::{data, token};
 const MOST_OVER: usize = 10_000;
 
 /// A crab begins with a step that was assigned to it.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 pub struct StartAttempt {
     /// What it calls this attempt; a new name unless given.
     #[serde(default)]
@@ -44,7 +45,7 @@ pub struct StartAttempt {
 }
 
 /// What a model took in and gave out.
-#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, JsonSchema)]
 pub struct Usage {
     /// Tokens in.
     #[serde(default)]
@@ -58,7 +59,7 @@ pub struct Usage {
 }
 
 /// A crab says how it is going.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 pub struct UpdateAttempt {
     /// Which attempt.
     pub run_id: String,
@@ -71,7 +72,7 @@ pub struct UpdateAttempt {
 }
 
 /// A crab says how it ended.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 pub struct Complete {
     /// Which attempt.
     pub run_id: String,

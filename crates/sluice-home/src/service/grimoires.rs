@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use sluice_api::Problem;
@@ -16,7 +17,7 @@ use crate::runs::SeenRun;
 use crate::view_run;
 
 /// A workflow that is wanted.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 pub struct StartGrimoire {
     /// By which grimoire.
     pub grimoire: String,
@@ -29,7 +30,7 @@ pub struct StartGrimoire {
 }
 
 /// What a person decides about a workflow that is blocked.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 pub struct Intervention {
     /// One of the options.
     pub option: String,

@@ -237,11 +237,11 @@ impl Service {
     /// Answers a question: `RUN` if it has one, or `RUN/NUMBER`.
     pub fn answer(&self, who: &Who, question: &str, wanted: AnswerQuestion) -> Result<SeenRun, Problem> {
         let (run, number) = match question.split_once('/') {
-            Some((run, number)) => (run, number.parse::<u32>().ok()),
+            Some((run, number)) => (run, Some(number)),
             None => (question, None),
         };
         let seen = self.run(run)?;
-        let open = seen.state.questions().find(|(_, it)| number.is_none_or(|number| it.id == number));
+        let open = seen.state.questions().find(|(_, it)| number.is_none_or(|number| it.id.to_string() == number));
         let Some((_, open)) = open else {
             let message = format!("run {} has no such question", seen.id);
             return Err(Problem::not_found(message).hint("`sluice inbox` shows those that are open"));

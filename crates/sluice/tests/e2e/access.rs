@@ -289,6 +289,8 @@ fn whoever_follows_the_log_sees_nothing_more_of_it_once_the_token_is_revoked() {
 #[test]
 fn a_flood_fills_neither_the_log_nor_the_engine() {
     let home = Home::new();
+    let setting = "[serve]\nrequests_per_second = 100\nburst = 500\n";
+    std::fs::write(home.place().join("config.toml"), setting).unwrap();
     let served = Served::start(&home, &[]);
     let (id, secret) = token(&home, &[]);
     // One token that asks more often than it may: all at once, over one connection.

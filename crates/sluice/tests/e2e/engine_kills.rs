@@ -128,7 +128,10 @@ fn end(home: &Home, id: &str) -> (String, usize) {
     for event in of("hook.done") {
         *hooks.entry(word(event, "hook")).or_default() += 1;
     }
-    let sessions: Vec<String> = of("agent.spawned").iter().map(|event| word(event, "session")).collect();
+    // One that ended before it was known to have begun is only known by its end.
+    let mut sessions: Vec<&str> = events.iter().filter_map(|event| event["data"]["session"].as_str()).collect();
+    sessions.sort_unstable();
+    sessions.dedup();
     let task = home.task(id);
     let work = std::fs::read_to_string(home.repository().join(format!("demo/{id}.md"))).unwrap_or_default();
     let log = home.git(&["log", "--format=%s", "--name-status", "main"]);

@@ -1,0 +1,234 @@
+//! Runs, processes and questions on the wire, as they are answered.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// A run of a recipe.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Run {
+    /// Its id.
+    pub id: String,
+    /// How often it has changed.
+    pub version: u64,
+    /// The recipe's name.
+    pub recipe: String,
+    /// `mission`, `workflow`, `process` or `run`.
+    pub kind: String,
+    /// `running`, `held`, `completed`, `failed` or `cancelled`.
+    pub status: String,
+    /// What is under way, else what comes next.
+    pub current_step: Option<String>,
+    /// Where it is worked on.
+    pub workspace: Option<String>,
+    /// What is wanted, in words.
+    pub prompt: String,
+    /// What it is done for.
+    pub work_order: Option<String>,
+    /// The task whose state has started it.
+    pub task: Option<String>,
+    /// The event that has started it.
+    pub cause: Option<String>,
+    /// What variables read.
+    pub variables: Map<String, Value>,
+    /// Its steps.
+    pub steps: Vec<RunStep>,
+    /// What waits for a person.
+    pub question: Option<Question>,
+    /// Why it failed, or was cancelled.
+    pub error: Option<String>,
+    /// When it began.
+    pub created_at: String,
+    /// When it last changed.
+    pub updated_at: String,
+}
+
+/// A step of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RunStep {
+    /// Its name.
+    pub id: String,
+    /// What people call it.
+    pub title: Option<String>,
+    /// What kind of work it is.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Who can do it.
+    pub role: String,
+    /// The steps that come before it.
+    pub needs: Vec<String>,
+    /// How far it is.
+    pub status: String,
+    /// How often it was tried.
+    pub attempt: u32,
+    /// How often it was gone back to.
+    pub round: u32,
+    /// What came of it, in words.
+    pub summary: Option<String>,
+    /// The word that conditions read.
+    pub result: Option<String>,
+    /// The value that variables read.
+    pub output: Value,
+    /// Why it failed, or what it waits for.
+    pub error: Option<String>,
+    /// What its agent used up, as far as it is known.
+    pub usage: Option<Usage>,
+    /// The items of a fan-out.
+    pub items: Option<Vec<RunItem>>,
+    /// When it began.
+    pub started_at: Option<String>,
+    /// When it ended.
+    pub finished_at: Option<String>,
+}
+
+/// An item of a fan-out.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RunItem {
+    /// Its number, from 0.
+    pub index: u32,
+    /// It.
+    pub item: Value,
+    /// `waiting`, `running`, `completed` or `failed`.
+    pub status: String,
+    /// What came of it.
+    pub summary: Option<String>,
+    /// Why it failed.
+    pub error: Option<String>,
+}
+
+/// A question that waits for a person.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Question {
+    /// Its id.
+    pub id: String,
+    /// What asks.
+    pub kind: String,
+    /// In which run.
+    pub run: String,
+    /// Of which recipe.
+    pub recipe: String,
+    /// In which step.
+    pub step: String,
+    /// What is asked.
+    pub reason: String,
+    /// What can be answered.
+    pub options: Vec<String>,
+    /// What is taken for the answer at the deadline.
+    pub default: Option<String>,
+    /// Until when.
+    pub deadline: Option<String>,
+}
+
+/// One run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RunAnswer {
+    /// It.
+    pub run: Run,
+}
+
+/// Many runs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RunList {
+    /// Newest first.
+    pub runs: Vec<Run>,
+}
+
+/// What steps have printed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RunLog {
+    /// The text.
+    pub log: String,
+}
+
+/// What the agent of a step is told about the steps before it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RunContext {
+    /// The text.
+    pub context: String,
+}
+
+/// All questions.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Inbox {
+    /// Oldest first.
+    pub questions: Vec<Question>,
+}
+
+/// A process: a run in the words of its document.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Process {
+    /// Its id.
+    pub id: String,
+    /// The template's name.
+    pub template: String,
+    /// What it is done for.
+    pub wo_id: Option<String>,
+    /// `active`, `completed` or `cancelled`.
+    pub status: String,
+    /// What came of it.
+    pub summary: Option<String>,
+    /// Why it cannot go on.
+    pub error: Option<String>,
+    /// When it began.
+    pub created_at: String,
+    /// When it last changed.
+    pub updated_at: String,
+    /// Its steps.
+    pub steps: Vec<ProcessStep>,
+}
+
+/// A step of a process.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ProcessStep {
+    /// Its name.
+    pub id: String,
+    /// What people call it.
+    pub title: String,
+    /// `pending`, `ready`, `in_progress`, `completed`, `failed`, `skipped` or `blocked`.
+    pub status: String,
+    /// The steps that come before it.
+    pub needs: Vec<String>,
+    /// What is still open of them.
+    pub waits_for: Vec<String>,
+    /// What came of it.
+    pub summary: Option<String>,
+    /// The word that conditions read.
+    pub result: Option<String>,
+    /// Why it failed.
+    pub error: Option<String>,
+    /// When it began.
+    pub started_at: Option<String>,
+    /// When it ended.
+    pub completed_at: Option<String>,
+    /// How long it took.
+    pub duration_seconds: Option<f64>,
+}
+
+/// One process.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ProcessAnswer {
+    /// It.
+    pub process: Process,
+}
+
+/// Many processes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ProcessList {
+    /// Oldest first.
+    pub processes: Vec<Process>,
+}
+
+/// What an agent used up; what its program does not tell is not known, and not zero.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Usage {
+    /// Tokens read, from the cache or not.
+    pub input_tokens: Option<u64>,
+    /// Those of them that came from the cache.
+    pub cached_tokens: Option<u64>,
+    /// Tokens written.
+    pub output_tokens: Option<u64>,
+    /// All tokens.
+    pub total_tokens: Option<u64>,
+    /// In US dollars.
+    pub cost_usd: Option<f64>,
+}

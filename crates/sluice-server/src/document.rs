@@ -1,0 +1,272 @@
+//! The document that describes the API: OpenAPI 3.1, made of the table of routes and of the types that go over the wire.
+//! It is served, and committed as `docs/openapi.json`; nothing in it is written by hand twice.
+
+use axum::http::StatusCode;
+use axum::response::Response;
+use schemars::generate::{Contract, SchemaSettings};
+use schemars::{Schema, SchemaGenerator};
+use serde_json::{Map, Value, json};
+use sluice_api::Problem;
+use sluice_api::problem::Status;
+
+use crate::answer;
+use crate::caller::Caller;
+use crate::routes::table;
+use crate::table::{Describe, For, Operation};
+
+const DESCRIPTION: &str = "\
+A durable workflow engine for coding agents. Every request but `GET /healthz` shows a token; the scopes that are enough \
+stand beside each operation. Every error has one shape. Fields that are unknown are refused, except by the routes of the \
+control plane and of grimoires, which ignore them.";
+
+/// Answers with the document.
+pub(crate) async fn openapi(_: Caller) -> Response {
+    answer::json(StatusCode::OK, &document())
+}
+
+/// What types look like when they are read and when they are written. Fields that may be left out when they are read are
+/// there when they are written, so these are two.
+struct Types {
+    read: SchemaGenerator,
+    written: SchemaGenerator,
+}
+
+impl Types {
+    fn new() -> Self {
+        let generator = |contract| {
+            SchemaSettings::draft2020_12()
+                .with(|settings| {
+                    settings.definitions_path = "/components/schemas".into();
+                    settings.meta_schema = None;
+                    settings.contract = contract;
+                })
+                .into_generator()
+        };
+        Types { read: generator(Contract::Deserialize), written: generator(Contract::Serialize) }
+    }
+
+    /// All types that have a name.
+    fn named(mut self) -> Map<String, Value> {
+        let mut named = self.read.take_definitions(false);
+        named.extend(self.written.take_definitions(false));
+        named.sort_keys();
+        named
+    }
+}
+
+/// The whole document.
+pub(crate) fn document() -> Value {
+    let table = table();
+    let mut types = Types::new();
+    let mut paths: Map<String, Value> = Map::new();
+    let mut tags: Vec<&str> = Vec::new();
+    for operation in table.operations() {
+        let shown = described(operation, &mut types);
+        let path = paths.entry(operation.path).or_insert_with(|| json!({}));
+        path[operation.method.word()] = shown;
+        if !tags.contains(&operation.tag) {
+            tags.push(operation.tag);
+        }
+    }
+    let problem = types.written.subschema_for::<Problem>();
+    let errors: Map<String, Value> = errors().map(|status| (component(status), error(status, &problem))).collect();
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Sluice",
+            "version": env!("CARGO_PKG_VERSION"),
+            "description": DESCRIPTION,
+            "license": { "name": env!("CARGO_PKG_LICENSE"), "identifier": env!("CARGO_PKG_LICENSE") },
+        },
+        "tags": tags.iter().map(|tag| json!({ "name": tag })).collect::<Vec<_>>(),
+        "security": [{ "token": [] }],
+        "paths": paths,
+        "components": {
+            "securitySchemes": {
+                "token": { "type": "http", "scheme": "bearer", "description": "`sluice token create` makes one." },
+            },
+            "responses": errors,
+            "schemas": types.named(),
+        },
+    })
+}
+
+fn described(operation: &Operation, types: &mut Types) -> Value {
+    let mut shown = json!({
+        "operationId": id(operation),
+        "summary": operation.summary,
+        "tags": [operation.tag],
+    });
+    shown["security"] = match operation.who {
+        For::Everybody => json!([]),
+        For::Readers | For::Workers | For::Agents | For::Persons => json!([{ "token": operation.who.scopes() }]),
+    };
+    let parameters: Vec<Value> = of_path(operation).chain(of_query(operation, types)).collect();
+    if !parameters.is_empty() {
+        shown["parameters"] = parameters.into();
+    }
+    if let Some(takes) = operation.takes {
+        shown["requestBody"] = body(takes, types);
+    }
+    let answer = &operation.answer;
+    let mut done = json!({ "description": answer.status.canonical_reason().unwrap_or_default() });
+    if let Some(form) = answer.form {
+        let content = match answer.describe {
+            Some(describe) => json!({ "schema": describe(&mut types.written) }),
+            None => json!({}),
+        };
+        done["content"] = json!({ form: content });
+    }
+    let mut responses = Map::from_iter([(answer.status.as_str().to_owned(), done)]);
+    let named = |status| format!("#/components/responses/{}", component(status));
+    responses.extend(errors().map(|status| (status.number().to_string(), json!({ "$ref": named(status) }))));
+    shown["responses"] = responses.into();
+    shown
+}
+
+/// A name for programs that are made of the document.
+fn id(operation: &Operation) -> String {
+    let words = operation.path.split(|letter: char| !letter.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    std::iter::once(operation.method.word()).chain(words).collect::<Vec<_>>().join("_")
+}
+
+/// The parts of a path that stand for something.
+fn of_path(operation: &Operation) -> impl Iterator<Item = Value> {
+    let names = operation.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
+    names.map(|name| {
+        let schema = match operation.words.filter(|(of, _)| *of == name) {
+            Some((_, words)) => json!({ "type": "string", "enum": words }),
+            None => json!({ "type": "string", "minLength": 1 }),
+        };
+        json!({ "name": name, "in": "path", "required": true, "schema": schema })
+    })
+}
+
+/// What follows the question mark: the fields of the type that is read.
+fn of_query(operation: &Operation, types: &mut Types) -> Vec<Value> {
+    let Some(read) = operation.reads.map(|describe| describe(&mut types.read)) else { return Vec::new() };
+    let mut read = Value::from(read);
+    let required: Vec<Value> = read["required"].as_array().cloned().unwrap_or_default();
+    let Value::Object(fields) = read["properties"].take() else { return Vec::new() };
+    let parameter = |(name, mut schema): (String, Value)| {
+        let description = schema.as_object_mut().and_then(|schema| schema.remove("description"));
+        // Nothing can be null there: it is left out.
+        if let Some(kinds) = schema["type"].as_array() {
+            schema["type"] = kinds.iter().find(|kind| *kind != "null").cloned().unwrap_or_default();
+        }
+        json!({
+            "name": name, "in": "query", "description": description, "schema": schema,
+            "required": required.iter().any(|it| *it == name),
+        })
+    };
+    fields.into_iter().map(parameter).collect()
+}
+
+/// The body of a request. It can be left out when nothing in it must be there.
+fn body(takes: Describe, types: &mut Types) -> Value {
+    let schema = takes(&mut types.read);
+    let is_required = has_required(&schema, &types.read);
+    json!({ "required": is_required, "content": { "application/json": { "schema": schema } } })
+}
+
+fn has_required(schema: &Schema, read: &SchemaGenerator) -> bool {
+    let name = schema.get("$ref").and_then(Value::as_str).and_then(|path| path.rsplit('/').next());
+    let definition = name.and_then(|name| read.definitions().get(name)).unwrap_or_else(|| schema.as_value());
+    definition["required"].as_array().is_some_and(|required| !required.is_empty())
+}
+
+/// What can be wrong with any request.
+fn errors() -> impl Iterator<Item = Status> {
+    Status::ALL.into_iter().filter(|status| *status != Status::Fault)
+}
+
+fn component(status: Status) -> String {
+    format!("{status:?}")
+}
+
+fn error(status: Status, problem: &Schema) -> Value {
+    let described = match status {
+        Status::BadRequest => "The request makes no sense, or is no JSON.",
+        Status::Unauthorized => "Nobody knows who asks: no token, or one that is unknown or was revoked.",
+        Status::Forbidden => "Whoever asks may not.",
+        Status::NotFound => "There is no such thing.",
+        Status::WrongMethod => "It cannot be asked for in this way; `allow` says how.",
+        Status::Conflict => "Somebody else was faster.",
+        Status::TooLarge => "The request is too large.",
+        Status::WrongForm => "The request is not JSON.",
+        Status::Refused => "A rule says no; `code` says which.",
+        Status::TooMany => "This token is used too often; `retry-after` says for how long to wait.",
+        Status::Fault => "A fault of Sluice's own.",
+        Status::Unavailable => "Not now; try again.",
+    };
+    let mut shown = json!({ "description": described, "content": { "application/json": { "schema": problem } } });
+    let header = match status {
+        Status::WrongMethod => Some(("allow", json!({ "schema": { "type": "string" } }))),
+        Status::TooMany => Some(("retry-after", json!({ "schema": { "type": "integer" } }))),
+        Status::Unauthorized => Some(("www-authenticate", json!({ "schema": { "type": "string" } }))),
+        Status::BadRequest
+        | Status::Forbidden
+        | Status::NotFound
+        | Status::Conflict
+        | Status::TooLarge
+        | Status::WrongForm
+        | Status::Refused
+        | Status::Fault
+        | Status::Unavailable => None,
+    };
+    if let Some((name, header)) = header {
+        shown["headers"] = json!({ name: header });
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn the_committed_document_is_current() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/openapi.json");
+        let made = format!("{:#}\n", document());
+        if std::env::var_os("UPDATE_DOCS").is_some() {
+            std::fs::write(&path, &made).expect("the document can be written");
+        }
+        let committed = std::fs::read_to_string(&path).unwrap_or_default();
+        assert!(committed == made, "docs/openapi.json is out of date: UPDATE_DOCS=1 cargo test -p sluice-server");
+    }
+
+    #[test]
+    fn no_route_is_made_outside_the_table() {
+        for entry in std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("src")).expect("the sources") {
+            let path = entry.expect("a source").path();
+            let text = std::fs::read_to_string(&path).expect("it can be read");
+            let text = text.split("#[cfg(test)]").next().unwrap_or_default();
+            let is_table = path.ends_with("table.rs");
+            assert_eq!(text.contains(".route("), is_table, "{}: routes are added to the table", path.display());
+        }
+    }
+
+    #[test]
+    fn every_type_that_is_named_is_there() {
+        let document = document();
+        let mut wanted = Vec::new();
+        references(&document, &mut wanted);
+        assert!(wanted.len() > 100, "{wanted:?}");
+        for reference in wanted {
+            assert!(document.pointer(reference.trim_start_matches('#')).is_some(), "{reference} leads nowhere");
+        }
+    }
+
+    fn references(value: &Value, found: &mut Vec<String>) {
+        match value {
+            Value::Object(fields) => {
+                found.extend(fields.get("$ref").and_then(Value::as_str).map(str::to_owned));
+                fields.values().for_each(|value| references(value, found));
+            }
+            Value::Array(items) => items.iter().for_each(|item| references(item, found)),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! The routes of projects and of their worktrees.
+
+use std::borrow::Cow;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use axum::body::Bytes;
+use axum::extract::{Path, Query, State};
+use axum::response::Response;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+use sluice_api::project::{ImportedProject, ProjectAnswer, ProjectChange, ProjectList};
+use sluice_api::workspace::{Restore, WorkspaceList};
+
+use crate::answer::{ask, document, said};
+use crate::caller::Caller;
+use crate::run::App;
+use crate::table::{Table, delete, get, patch, post};
+
+type Asked = (State<Arc<App>>, Caller);
+
+pub(crate) fn table() -> Table {
+    Table::new("projects")
+        .add(get("/v1/projects", "All projects").answers::<ProjectList>(), list_projects)
+        .add(post("/v1/projects", "Add a project").takes::<ProjectChange>().answers::<ProjectAnswer>(), add_project)
+        .add(
+            post("/v1/projects/import", "Take over a projects.json").takes::<Import>().answers::<ProjectList>(),
+            import_projects,
+        )
+        .add(
+            patch("/v1/projects/{name}", "Change a project").takes::<ProjectChange>().answers::<ProjectAnswer>(),
+            update_project,
+        )
+        .add(
+            delete("/v1/projects/{name}", "Forget a project without open tasks").answers::<ProjectAnswer>(),
+            remove_project,
+        )
+        .add(
+            get("/v1/workspaces", "The worktrees of projects, and what was put away")
+                .reads::<OfProject>()
+                .answers::<WorkspaceList>(),
+            workspaces,
+        )
+        .add(
+            post("/v1/workspaces/init", "Make all worktrees of a project")
+                .takes::<WhichProject>()
+                .answers::<WorkspaceList>(),
+            init_workspaces,
+        )
+        .add(
+            post("/v1/workspaces/gc", "Remove worktrees that no task has; what is in them is kept")
+                .takes::<WhichProject>()
+                .answers::<WorkspaceList>(),
+            collect_workspaces,
+        )
+        .add(
+            post("/v1/workspaces/restore", "Bring back work that was put away")
+                .takes::<Restore>()
+                .answers::<Restored>(),
+            restore_work,
+        )
+}
+
+async fn list_projects((State(app), caller): Asked) -> Response {
+    ask(app, caller, |service, _| Ok(ProjectList { projects: service.ground().projects.list() })).await
+}
+
+async fn add_project((State(app), caller): Asked, body: Bytes) -> Response {
+    ask(app, caller, move |service, who| {
+        let wanted: ProjectChange = said(&body)?;
+        Ok(ProjectAnswer { project: service.add_project(who, wanted)? })
+    })
+    .await
+}
+
+/// A projects.json: a list of projects, or a document that has one.
+struct Import;
+
+impl JsonSchema for Import {
+    fn schema_name() -> Cow<'static, str> {
+        "Import".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let list = generator.subschema_for::<Vec<ImportedProject>>();
+        json_schema!({
+            "description": "A projects.json: a list of projects, or a document that has one.",
+            "anyOf": [list, { "type": "object", "properties": { "projects": list }, "required": ["projects"] }],
+        })
+    }
+}
+
+async fn import_projects((State(app), caller): Asked, body: Bytes) -> Response {
+    ask(app, caller, move |service, who| Ok(ProjectList { projects: service.import_projects(who, &document(&body)?)? }))
+        .await
+}
+
+async fn update_project((State(app), caller): Asked, Path(name): Path<String>, body: Bytes) -> Response {
+    ask(app, caller, move |service, who| {
+        Ok(ProjectAnswer { project: service.update_project(who, &name, said(&body)?)? })
+    })
+    .await
+}
+
+async fn remove_project((State(app), caller): Asked, Path(name): Path<String>) -> Response {
+    ask(app, caller, move |service, who| Ok(ProjectAnswer { project: service.remove_project(who, &name)? })).await
+}
+
+/// Of which project.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct OfProject {
+    /// Only those of this project.
+    project: Option<String>,
+}
+
+async fn workspaces((State(app), caller): Asked, Query(filters): Query<OfProject>) -> Response {
+    ask(app, caller, move |service, _| service.workspaces(filters.project.as_deref())).await
+}
+
+/// A project, by its name or by a folder in it.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+struct WhichProject {
+    /// Its name.
+    project: Option<String>,
+    /// A folder in it.
+    cwd: Option<String>,
+}
+
+async fn init_workspaces((State(app), caller): Asked, body: Bytes) -> Response {
+    ask(app, caller, move |service, who| {
+        let WhichProject { project, cwd } = said(&body)?;
+        service.init_workspaces(who, project.as_deref(), cwd.as_deref())
+    })
+    .await
+}
+
+async fn collect_workspaces((State(app), caller): Asked, body: Bytes) -> Response {
+    ask(app, caller, move |service, who| {
+        let WhichProject { project, .. } = said(&body)?;
+        service.collect_workspaces(who, project.as_deref())
+    })
+    .await
+}
+
+/// Work that is back.
+#[derive(Serialize, JsonSchema)]
+struct Restored {
+    /// The folder it is in.
+    path: PathBuf,
+}
+
+async fn restore_work((State(app), caller): Asked, body: Bytes) -> Response {
+    ask(app, caller, move |service, who| {
+        let wanted: Restore = said(&body)?;
+        Ok(Restored { path: service.restore_work(who, &wanted)? })
+    })
+    .await
+}

@@ -1,0 +1,177 @@
+//! The routes of tasks and their lifecycles.
+
+use std::sync::Arc;
+
+use axum::body::Bytes;
+use axum::extract::{Path, Query, State};
+use axum::response::Response;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use sluice_api::task::{Attach, CreateTask, History, MergeTask, Message, TaskAnswer, TaskFile, TaskList, UpdateTask};
+use sluice_home::service::Who;
+
+use crate::answer::{ask, said};
+use crate::caller::Caller;
+use crate::run::App;
+use crate::table::{For, Table, delete, get, patch, post};
+
+type Asked = (State<Arc<App>>, Caller);
+
+pub(crate) fn table() -> Table {
+    Table::new("tasks")
+        .add(get("/v1/lifecycle/tasks", "Tasks, oldest first").reads::<TaskFilters>().answers::<TaskList>(), list_tasks)
+        .add(post("/v1/lifecycle/tasks", "Create a task").takes::<CreateTask>().answers::<TaskAnswer>(), create_task)
+        .add(
+            get("/v1/lifecycle/tasks/here", "The task that works in a folder")
+                .reads::<Folder>()
+                .answers::<TaskAnswer>(),
+            here,
+        )
+        .add(get("/v1/lifecycle/tasks/{id}", "One task").answers::<TaskAnswer>(), show_task)
+        .add(
+            patch("/v1/lifecycle/tasks/{id}", "Move a task, or change what it is about")
+                .takes::<UpdateTask>()
+                .answers::<TaskAnswer>()
+                .for_(For::Agents),
+            update_task,
+        )
+        .add(
+            delete("/v1/lifecycle/tasks/{id}", "Forget a task with everything it has").answers::<TaskAnswer>(),
+            delete_task,
+        )
+        .add(get("/v1/lifecycle/tasks/{id}/history", "What happened to a task").answers::<History>(), history)
+        .add(
+            get("/v1/lifecycle/tasks/{id}/file", "TASK.md of a task, now or earlier")
+                .reads::<Version>()
+                .answers::<TaskFile>(),
+            file,
+        )
+        .add(get("/v1/lifecycle/tasks/{id}/attach", "How to look at a task's session").answers::<Attach>(), attach)
+        .add(post("/v1/lifecycle/tasks/{id}/spawn", "Start a task's agent").answers::<TaskAnswer>(), spawn)
+        .add(post("/v1/lifecycle/tasks/{id}/respawn", "Start a task's agent again").answers::<TaskAnswer>(), respawn)
+        .add(post("/v1/lifecycle/tasks/{id}/cancel", "Give a task up").answers::<TaskAnswer>(), cancel)
+        .add(
+            post("/v1/lifecycle/tasks/{id}/create-pr", "Open a pull request for a task").answers::<TaskAnswer>(),
+            create_pr,
+        )
+        .add(post("/v1/lifecycle/tasks/{id}/merge", "Merge a task").takes::<MergeTask>().answers::<TaskAnswer>(), merge)
+        .add(
+            post("/v1/lifecycle/tasks/{id}/request-changes", "Send a task back with feedback")
+                .takes::<Message>()
+                .answers::<TaskAnswer>(),
+            request_changes,
+        )
+        .add(
+            post("/v1/lifecycle/tasks/{id}/nudge", "Say something to a task's agent")
+                .takes::<Message>()
+                .answers::<TaskAnswer>(),
+            nudge,
+        )
+}
+
+/// Which tasks.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct TaskFilters {
+    /// Only those with this status.
+    status: Option<String>,
+    /// Only those of this project.
+    project: Option<String>,
+    /// Also those that have ended.
+    #[serde(default)]
+    all: bool,
+}
+
+async fn list_tasks((State(app), caller): Asked, Query(filters): Query<TaskFilters>) -> Response {
+    ask(app, caller, move |service, _| service.list(filters.status.as_deref(), filters.project.as_deref(), filters.all))
+        .await
+}
+
+async fn create_task((State(app), caller): Asked, body: Bytes) -> Response {
+    ask(app, caller, move |service, who| {
+        let wanted: CreateTask = said(&body)?;
+        service.create(who, &wanted)
+    })
+    .await
+}
+
+/// A folder.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Folder {
+    /// Its path on the engine's machine.
+    #[serde(default)]
+    cwd: String,
+}
+
+async fn here((State(app), caller): Asked, Query(filters): Query<Folder>) -> Response {
+    ask(app, caller, move |service, who| match who {
+        Who::Session { task, .. } => service.show(task),
+        Who::Person | Who::Step { .. } | Who::Worker { .. } | Who::Reader { .. } => service.here(&filters.cwd),
+    })
+    .await
+}
+
+async fn show_task((State(app), caller): Asked, Path(id): Path<String>) -> Response {
+    ask(app, caller, move |service, _| service.show(&id)).await
+}
+
+async fn update_task((State(app), caller): Asked, Path(id): Path<String>, body: Bytes) -> Response {
+    ask(app, caller, move |service, who| {
+        let wanted: UpdateTask = said(&body)?;
+        service.update(who, &id, wanted)
+    })
+    .await
+}
+
+async fn delete_task((State(app), caller): Asked, Path(id): Path<String>) -> Response {
+    ask(app, caller, move |service, who| service.delete(who, &id)).await
+}
+
+async fn history((State(app), caller): Asked, Path(id): Path<String>) -> Response {
+    ask(app, caller, move |service, _| service.history(&id)).await
+}
+
+/// Which version.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Version {
+    /// Its number; without it, as it is now.
+    version: Option<usize>,
+}
+
+async fn file((State(app), caller): Asked, Path(id): Path<String>, Query(wanted): Query<Version>) -> Response {
+    ask(app, caller, move |service, _| service.file(&id, wanted.version)).await
+}
+
+async fn attach((State(app), caller): Asked, Path(id): Path<String>) -> Response {
+    ask(app, caller, move |service, _| service.attach(&id)).await
+}
+
+async fn spawn((State(app), caller): Asked, Path(id): Path<String>) -> Response {
+    ask(app, caller, move |service, who| service.spawn(who, &id)).await
+}
+
+async fn respawn((State(app), caller): Asked, Path(id): Path<String>) -> Response {
+    ask(app, caller, move |service, who| service.respawn(who, &id)).await
+}
+
+async fn cancel((State(app), caller): Asked, Path(id): Path<String>) -> Response {
+    ask(app, caller, move |service, who| service.cancel(who, &id)).await
+}
+
+async fn create_pr((State(app), caller): Asked, Path(id): Path<String>) -> Response {
+    ask(app, caller, move |service, who| service.create_pr(who, &id)).await
+}
+
+async fn merge((State(app), caller): Asked, Path(id): Path<String>, body: Bytes) -> Response {
+    ask(app, caller, move |service, who| service.merge(who, &id, &said::<MergeTask>(&body)?)).await
+}
+
+async fn request_changes((State(app), caller): Asked, Path(id): Path<String>, body: Bytes) -> Response {
+    ask(app, caller, move |service, who| service.request_changes(who, &id, said::<Message>(&body)?.message)).await
+}
+
+async fn nudge((State(app), caller): Asked, Path(id): Path<String>, body: Bytes) -> Response {
+    ask(app, caller, move |service, who| service.nudge(who, &id, &said::<Message>(&body)?.message)).await
+}
