@@ -16,11 +16,9 @@ use tokio::sync::{OwnedSemaphorePermit, watch};
 
 use crate::answer::refuse;
 use crate::caller::Caller;
+use crate::feed::{PAGE, Told};
 use crate::routes::LINES;
 use crate::run::App;
-
-/// How many events are read at once.
-const PAGE: usize = 500;
 
 /// Which events somebody wants.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -54,7 +52,11 @@ pub(crate) async fn events(State(app): State<Arc<App>>, caller: Caller, Query(wa
         Err(problem) => return refuse(&problem),
     };
     let lines = stream::unfold(reading, |mut reading| async move {
-        let lines: String = reading.next().await?.iter().map(|(_, event)| format!("{event}\n")).collect();
+        let mut lines = Vec::new();
+        for told in reading.next().await? {
+            lines.extend_from_slice(&told.line);
+            lines.push(b'\n');
+        }
         Some((Ok::<Bytes, std::io::Error>(lines.into()), reading))
     });
     let mut response = Response::new(Body::from_stream(lines));
@@ -79,14 +81,13 @@ impl Reading {
     }
 
     /// The next events; `None` when there are no more and nobody waits for more.
-    pub(crate) async fn next(&mut self) -> Option<Vec<(Cursor, Value)>> {
+    pub(crate) async fn next(&mut self) -> Option<Vec<Arc<Told>>> {
         loop {
             // What happens from here on is news.
             self.news.borrow_and_update();
             let page = self.page().await?;
-            let last = page.last().map(|(cursor, _)| *cursor);
-            let wanted = page.into_iter().filter(|(_, event)| fits(&self.wanted, event));
-            let events: Vec<(Cursor, Value)> = wanted.collect();
+            let last = page.last().map(|told| told.cursor);
+            let events: Vec<Arc<Told>> = page.into_iter().filter(|told| fits(&self.wanted, &told.event)).collect();
             self.after = last.unwrap_or(self.after);
             if !events.is_empty() {
                 return Some(events);
@@ -104,19 +105,22 @@ impl Reading {
         }
     }
 
-    async fn page(&self) -> Option<Vec<(Cursor, Value)>> {
+    /// What comes next: from what is ready, else from the log.
+    async fn page(&self) -> Option<Vec<Arc<Told>>> {
+        // A token that is revoked meanwhile opens nothing more.
+        if let Caller::Bearer(bearer) = &self.caller
+            && !self.app.service.still_lets_in(&bearer.token)
+        {
+            return None;
+        }
+        if let Some(ready) = self.app.feed.after(self.after).filter(|_| self.wanted.follow) {
+            return Some(ready);
+        }
         let _turn = self.app.reading.acquire().await.ok()?;
         let (app, after) = (self.app.clone(), self.after);
-        let token = match &self.caller {
-            Caller::Process(_) => None,
-            Caller::Bearer(bearer) => Some(bearer.token.clone()),
-        };
-        let read = move || {
-            // A token that is revoked meanwhile opens nothing more.
-            let is_let_in = token.is_none_or(|token| app.service.still_lets_in(&token));
-            is_let_in.then(|| app.service.events(after, PAGE).ok()).flatten()
-        };
-        tokio::task::spawn_blocking(read).await.ok()?
+        let read = move || app.service.events(after, PAGE).ok();
+        let page = tokio::task::spawn_blocking(read).await.ok()??;
+        Some(page.into_iter().map(|(cursor, event)| Told::new(cursor, event)).collect())
     }
 }
 

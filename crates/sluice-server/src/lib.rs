@@ -12,6 +12,7 @@ mod crab_socket;
 mod document;
 mod door;
 mod events;
+mod feed;
 mod grimoires;
 mod limits;
 mod live;

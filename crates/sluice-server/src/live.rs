@@ -22,6 +22,7 @@ use sluice_store::Cursor;
 use crate::answer::refuse;
 use crate::caller::Caller;
 use crate::events::{Filters, Reading};
+use crate::feed::{Told, sent as sent_as};
 use crate::run::App;
 
 /// How long nothing is said before a sign of life is given.
@@ -60,7 +61,7 @@ async fn follow(app: Arc<App>, caller: Caller, headers: &HeaderMap, wanted: Foll
     let beyond = named.filter(|named| *named > end.0);
     let resync = beyond.map(|named| {
         let reason = "this log ends before the event you name: look at everything anew";
-        json!({ "reason": reason, "named": named, "end": end.0 })
+        json!({ "type": "resync", "data": { "reason": reason, "named": named, "end": end.0 } })
     });
     let after = named.filter(|named| *named <= end.0).map_or(end, Cursor);
     let Followed { kind, correlation, .. } = wanted;
@@ -70,12 +71,9 @@ async fn follow(app: Arc<App>, caller: Caller, headers: &HeaderMap, wanted: Foll
 
 impl Following {
     /// What comes next, or nothing for a while; `None` when it is over.
-    async fn next(&mut self) -> Option<Vec<(Option<Cursor>, Value)>> {
-        if let Some(resync) = self.resync.take() {
-            return Some(vec![(None, json!({ "type": "resync", "data": resync }))]);
-        }
+    async fn next(&mut self) -> Option<Vec<Arc<Told>>> {
         match tokio::time::timeout(SIGN_OF_LIFE, self.reading.next()).await {
-            Ok(events) => Some(events?.into_iter().map(|(cursor, event)| (Some(cursor), event)).collect()),
+            Ok(events) => events,
             Err(_) => Some(Vec::new()),
         }
     }
@@ -92,24 +90,22 @@ pub(crate) async fn sent(
         Ok(following) => following,
         Err(problem) => return refuse(&problem),
     };
-    let greeting = Bytes::from_static(b"retry: 1000\n\n");
+    let first = following.resync.as_ref().map(|event| sent_as(None, event, &event.to_string())).unwrap_or_default();
+    let greeting = Bytes::from(format!("retry: 1000\n\n{first}"));
     let told = stream::unfold(following, |mut following| async move {
         let events = following.next().await?;
-        let text: String = if events.is_empty() { ":\n\n".into() } else { events.iter().map(written).collect() };
-        Some((Ok::<Bytes, std::io::Error>(text.into()), following))
+        let bytes = match events.as_slice() {
+            [] => Bytes::from_static(b":\n\n"),
+            [one] => one.sent.clone(),
+            several => several.iter().flat_map(|told| told.sent.iter().copied()).collect::<Vec<u8>>().into(),
+        };
+        Some((Ok::<Bytes, std::io::Error>(bytes), following))
     });
     let mut response = Response::new(Body::from_stream(stream::iter([Ok(greeting)]).chain(told)));
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
-}
-
-/// One event as it is sent.
-fn written((cursor, event): &(Option<Cursor>, Value)) -> String {
-    let id = cursor.map(|cursor| format!("id: {}\n", cursor.0)).unwrap_or_default();
-    let kind: String = event["type"].as_str().unwrap_or("message").chars().filter(|it| !it.is_control()).collect();
-    format!("{id}event: {kind}\ndata: {event}\n\n")
 }
 
 /// `GET /v1/ws/events`: one event a message.
@@ -127,6 +123,11 @@ pub(crate) async fn socket(
 }
 
 async fn tell(app: Arc<App>, mut socket: WebSocket, mut following: Following) {
+    if let Some(resync) = following.resync.take()
+        && socket.send(Message::Text(Utf8Bytes::from(resync.to_string()))).await.is_err()
+    {
+        return;
+    }
     loop {
         let events = tokio::select! {
             events = following.next() => events,
@@ -140,25 +141,11 @@ async fn tell(app: Arc<App>, mut socket: WebSocket, mut following: Following) {
         if events.is_empty() && socket.send(Message::Ping(Bytes::new())).await.is_err() {
             return;
         }
-        for (_, event) in events {
-            if socket.send(Message::Text(Utf8Bytes::from(event.to_string()))).await.is_err() {
+        for told in events {
+            let Ok(text) = Utf8Bytes::try_from(told.line.clone()) else { continue };
+            if socket.send(Message::Text(text)).await.is_err() {
                 return;
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_event_is_written_in_its_own_name_and_place() {
-        let event = json!({ "type": "workflow.step.started", "seq": 7 });
-        let text = written(&(Some(Cursor(7)), event));
-        assert_eq!(
-            text,
-            "id: 7\nevent: workflow.step.started\ndata: {\"type\":\"workflow.step.started\",\"seq\":7}\n\n"
-        );
     }
 }

@@ -19,6 +19,7 @@ use tokio::sync::{Semaphore, watch};
 
 use crate::answer::refuse;
 use crate::door;
+use crate::feed::Feed;
 use crate::limits::{MOST_CONNECTIONS, MOST_READING, Rates, Records, Room};
 use crate::metrics::Counts;
 use crate::network::Network;
@@ -33,6 +34,8 @@ const FAREWELL: Duration = Duration::from_secs(3);
 const UNHEARD: Duration = Duration::from_secs(1);
 /// Whoever follows the log looks by itself after this time, whatever was heard.
 const BACKSTOP: Duration = Duration::from_secs(10);
+/// How long what happens is gathered before those who follow are told.
+const TOGETHER: Duration = Duration::from_millis(10);
 /// So many threads may wait for answers at once.
 const MOST_WAITING: usize = 2 * MOST_CONNECTIONS;
 /// So many files an engine wants to have open that serves the network.
@@ -59,6 +62,8 @@ pub(crate) struct App {
     ending: watch::Sender<bool>,
     /// Changes with everything that happens.
     news: watch::Sender<u64>,
+    /// The newest of that.
+    pub(crate) feed: Feed,
 }
 
 impl App {
@@ -78,6 +83,7 @@ impl App {
             asked: AtomicU64::new(0),
             ending: watch::Sender::new(false),
             news: watch::Sender::new(0),
+            feed: Feed::default(),
         }
     }
 
@@ -109,6 +115,11 @@ impl App {
     pub(crate) fn broke(&self, why: &str) -> Response {
         self.log.line(&format!("a request broke: {why}"));
         refuse(&Problem::fault("something of Sluice's own broke while it answered; see the log"))
+    }
+
+    /// Whether somebody follows the log.
+    pub(crate) fn has_followers(&self) -> bool {
+        [&self.socket, &self.network].iter().any(|room| room.present().1 > 0)
     }
 
     /// What changes with everything that happens.
@@ -208,9 +219,12 @@ fn spread_news(app: &Arc<App>) -> Result<(), Problem> {
     let spread = move || {
         let mut seen = 0;
         while let Some(app) = app.upgrade().filter(|app| !app.is_stopping()) {
+            app.feed.refresh(&app);
             app.news.send_replace(seen);
             drop(app);
             seen = tasks.wait_past(seen, BACKSTOP);
+            // What happens at almost the same time is told together.
+            std::thread::park_timeout(TOGETHER);
         }
     };
     let thread = std::thread::Builder::new().name("news".into()).spawn(spread);
