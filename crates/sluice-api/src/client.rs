@@ -3,6 +3,7 @@
 //! A connection for each question: whoever asks is a short-lived command, and a socket on the same machine costs
 //! microseconds. Answers that go on (the event log) come as lines.
 
+mod listen;
 mod way;
 
 use std::path::Path;
@@ -19,6 +20,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::problem::{Problem, Status};
+pub use listen::{Letters, letters};
 use way::{Connection, Network, Way};
 
 /// Says which version of Sluice answers.
@@ -56,9 +58,14 @@ impl Client {
     /// The engine that `SLUICE_URL` names, with the token in `SLUICE_TOKEN`; `None` when it names none. `SLUICE_CA` is
     /// a file with the certificates to trust instead of the system's.
     pub fn of_environment() -> Result<Option<Self>, Problem> {
+        let url = std::env::var("SLUICE_URL").ok().filter(|value| !value.is_empty());
+        url.map(|url| Client::at(&url)).transpose()
+    }
+
+    /// The engine at this address, with the token in `SLUICE_TOKEN`.
+    pub fn at(url: &str) -> Result<Self, Problem> {
         let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-        let Some(url) = set("SLUICE_URL") else { return Ok(None) };
-        let way = Way::Network(Network::new(&url, set("SLUICE_CA").as_deref())?);
+        let way = Way::Network(Network::new(url, set("SLUICE_CA").as_deref())?);
         let none = || {
             let message = format!("a token is needed for {url}, and SLUICE_TOKEN is not set");
             Problem::new(Status::Unauthorized, "no_token", message)
@@ -68,7 +75,7 @@ impl Client {
         let unfit = |_| Problem::bad_request("SLUICE_TOKEN holds something that is no token");
         let mut token = HeaderValue::from_str(&format!("Bearer {}", token.trim())).map_err(unfit)?;
         token.set_sensitive(true);
-        Ok(Some(Client { way, token: Some(token) }))
+        Ok(Client { way, token: Some(token) })
     }
 
     /// Asks for something.

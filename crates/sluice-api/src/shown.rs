@@ -69,6 +69,8 @@ pub struct RunStep {
     pub result: Option<String>,
     /// The value that variables read.
     pub output: Value,
+    /// What its agent used up, as far as it is known.
+    pub usage: Option<StepUsage>,
     /// Why it failed, or what it waits for.
     pub error: Option<String>,
     /// The items of a fan-out.
@@ -77,6 +79,21 @@ pub struct RunStep {
     pub started_at: Option<String>,
     /// When it ended.
     pub finished_at: Option<String>,
+}
+
+/// What an agent used up, as far as it is known.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StepUsage {
+    /// Tokens in.
+    pub input_tokens: Option<u64>,
+    /// Of these, what the model had kept.
+    pub cached_tokens: Option<u64>,
+    /// Tokens out.
+    pub output_tokens: Option<u64>,
+    /// Both.
+    pub total_tokens: Option<u64>,
+    /// What it cost, in US dollars.
+    pub cost_usd: Option<f64>,
 }
 
 /// An item of a fan-out.

@@ -25,7 +25,7 @@ mod values;
 
 pub use decide::{begin, decide};
 pub use effect::{Effect, Job, Part, Perform, TimerKey};
-pub use event::{Answerer, Event, Failure, Outcome, Question, QuestionKind, SkipReason};
+pub use event::{Answerer, Event, Failure, Outcome, Question, QuestionKind, SkipReason, Usage};
 pub use input::{Ask, Asker, ByHand, Given, Input, Kind, Mode, Origin, Report, Speaker};
 pub use parts::CONFLICT;
 pub use plan::Plan;

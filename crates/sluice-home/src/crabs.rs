@@ -101,6 +101,13 @@ impl Crabs {
         Some(Holder { crab: job.crab.clone(), has_begun: job.attempt.is_some() })
     }
 
+    /// Whether a crab is at this: a part of an attempt, by its name.
+    pub fn is_at(&self, performance: &str) -> bool {
+        let named =
+            |job: &Job| crate::runs::performance(&job.mission, job.wanted.step, job.wanted.attempt, job.wanted.part);
+        self.inner().jobs.values().any(|job| named(job) == performance)
+    }
+
     /// All crabs, as they are shown.
     pub fn list(&self) -> Vec<Value> {
         let inner = self.inner();

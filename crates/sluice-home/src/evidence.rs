@@ -75,6 +75,7 @@ impl Record {
             "result": outcome.result,
             "output": plain(&outcome.output),
             "exit_code": outcome.exit_code,
+            "usage": outcome.usage.as_deref().map(view_run::usage),
             "error": error,
             "started_at": written(self.began.0),
             "finished_at": written(ground.clock.now().0),

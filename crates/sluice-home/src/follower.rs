@@ -57,11 +57,7 @@ impl Follower {
         let kept = std::fs::read_to_string(ground.places.followed()).ok();
         let mut after = kept.as_deref().and_then(|text| text.trim().parse().ok()).map(Cursor);
         if after.is_none() {
-            let mut end = Cursor(0);
-            while let Some(last) = ground.tasks.log(end, PAGE)?.last() {
-                end = last.cursor;
-            }
-            after = Some(end);
+            after = Some(ground.tasks.end_of_log()?);
         }
         let after = after.unwrap_or(Cursor(0));
         let mut follower =

@@ -1,7 +1,8 @@
 //! What everything here stands on: the places, settings, projects, sessions and tasks of one home.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::ops::Deref;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use sluice_api::Problem;
@@ -14,49 +15,36 @@ use sluice_engine::actor::{Remark, Said};
 use sluice_engine::codec::task_event;
 use sluice_engine::host::Reporter;
 use sluice_engine::reactor::Message;
-use sluice_worker::harness::Harnesses;
 use sluice_worker::leak::Snapshot;
-use sluice_worker::process::{Cancel, Identity};
-use sluice_worker::session::{SessionId, Sessions};
+use sluice_worker::process::Identity;
+use sluice_worker::session::SessionId;
 use sluice_worker::taskfile::Forgery;
 use sluice_worker::workspace::{Pool, WorkspaceName};
 
 use crate::clock::WallClock;
-use crate::config::Config;
 use crate::crabs::Crabs;
 use crate::files::{self, FileRead};
 use crate::house::House;
-use crate::log::Log;
 use crate::mirrors::Mirrors;
 use crate::patrols::Later;
-use crate::places::Places;
 use crate::projects::Projects;
 use crate::rooms::Rooms;
 use crate::tasks::{Seen, Tasks, stream};
 use crate::view::{self, Beside};
+use crate::workbench::Workbench;
 
 /// One home, as those see it who carry something out in it.
 pub struct Ground {
-    /// Where everything stands.
-    pub places: Places,
-    /// What a person has set.
-    pub config: Config,
+    /// Where the work is done.
+    pub bench: Workbench,
     /// The repositories.
     pub projects: Projects,
     /// What there is to see.
     pub tasks: Arc<Tasks>,
-    /// The agents' processes.
-    pub sessions: Sessions,
-    /// How agents are started.
-    pub harnesses: Harnesses,
     /// Which worktrees are free.
     pub rooms: Rooms,
     /// What tells the time.
     pub clock: Arc<WallClock>,
-    /// Our own program.
-    pub program: PathBuf,
-    /// What goes wrong and fails nothing else is told there.
-    pub log: Arc<Log>,
     /// The way to the engine.
     pub(crate) reporter: OnceLock<Reporter>,
     /// The process that asked last, of each session that asked for something.
@@ -65,8 +53,6 @@ pub struct Ground {
     checkouts: Mutex<BTreeMap<SessionId, Snapshot>>,
     /// Sessions whose end is waited for.
     watched: Mutex<BTreeSet<SessionId>>,
-    /// What runs are at, by its name; and what was ended before it began.
-    performing: Mutex<Performing>,
     /// One merge into a run's worktree at a time.
     merging: Mutex<()>,
     /// The files of processes.
@@ -77,25 +63,6 @@ pub struct Ground {
     pub(crate) house: House,
     /// Workers elsewhere.
     pub crabs: Crabs,
-}
-
-/// What runs are at.
-#[derive(Default)]
-struct Performing {
-    scripts: BTreeMap<String, Cancel>,
-    stopped: BTreeSet<String>,
-}
-
-/// A script that can be ended while this lives.
-pub(crate) struct Running<'a> {
-    ground: &'a Ground,
-    name: String,
-}
-
-impl Drop for Running<'_> {
-    fn drop(&mut self) {
-        self.ground.performing().scripts.remove(&self.name);
-    }
 }
 
 /// The name of a session: its task, and its number there.
@@ -109,37 +76,33 @@ pub fn session_of(id: &SessionId) -> Option<(String, Number)> {
     Some((task.to_owned(), Number(number.parse().ok()?)))
 }
 
+impl Deref for Ground {
+    type Target = Workbench;
+
+    fn deref(&self) -> &Workbench {
+        &self.bench
+    }
+}
+
 impl Ground {
     /// A home that nothing has happened in yet.
-    #[expect(clippy::too_many_arguments, reason = "a home has that many parts, and this is where they meet")]
     pub(crate) fn new(
-        places: Places,
-        config: Config,
+        bench: Workbench,
         projects: Projects,
         tasks: Arc<Tasks>,
-        sessions: Sessions,
-        harnesses: Harnesses,
         clock: Arc<WallClock>,
-        program: PathBuf,
-        log: Arc<Log>,
         house: House,
     ) -> Ground {
         Ground {
-            places,
-            config,
+            bench,
             projects,
             tasks,
-            sessions,
-            harnesses,
             rooms: Rooms::default(),
             clock,
-            program,
-            log,
             reporter: OnceLock::new(),
             asking: Mutex::default(),
             checkouts: Mutex::default(),
             watched: Mutex::default(),
-            performing: Mutex::default(),
             merging: Mutex::default(),
             mirrors: Mirrors::default(),
             later: Later::default(),
@@ -297,37 +260,6 @@ impl Ground {
 
     fn watched(&self) -> MutexGuard<'_, BTreeSet<SessionId>> {
         self.watched.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn performing(&self) -> MutexGuard<'_, Performing> {
-        self.performing.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// A script of a run begins; it is ended when somebody asks for that.
-    pub(crate) fn performs(&self, name: &str, cancel: Cancel) -> Running<'_> {
-        let mut performing = self.performing();
-        if performing.stopped.contains(name) {
-            cancel.cancel();
-        }
-        performing.scripts.insert(name.to_owned(), cancel);
-        Running { ground: self, name: name.to_owned() }
-    }
-
-    /// Something that a run is at is to end, or never to begin.
-    pub(crate) fn stop_performance(&self, name: &str) {
-        let mut performing = self.performing();
-        performing.scripts.get(name).iter().for_each(|cancel| cancel.cancel());
-        performing.stopped.insert(name.to_owned());
-    }
-
-    /// Something has come to its end, and cannot be asked for again.
-    pub(crate) fn performed(&self, name: &str) {
-        self.performing().stopped.remove(name);
-    }
-
-    /// Whether something was ended before it began.
-    pub(crate) fn was_stopped(&self, name: &str) -> bool {
-        self.performing().stopped.contains(name)
     }
 
     /// Held while something is merged into a run's worktree.

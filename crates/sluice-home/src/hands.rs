@@ -8,7 +8,6 @@ mod start;
 mod state_run;
 
 pub(crate) use git::{create_pr, current_branch};
-pub(crate) use start::is_secret_of;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -33,9 +32,8 @@ use crate::projects::described;
 use crate::service::OWN;
 use crate::tasks::{Seen, id_of};
 use crate::threads::Threads;
+use crate::workbench::{GRACE, inherited};
 
-/// How long an agent may take to end.
-const GRACE: Duration = Duration::from_secs(5);
 /// How long a hook's command may take.
 const COMMAND_LIMIT: Duration = Duration::from_secs(600);
 /// Bytes of a hook's output that are kept.
@@ -50,7 +48,7 @@ pub(crate) struct Hands {
 impl Hands {
     /// Hands of an engine that has just got its home.
     pub(crate) fn new(ground: Arc<Ground>) -> Hands {
-        process::tidy_notes(&commands(&ground));
+        process::tidy_notes(&ground.commands());
         Hands { ground, threads: Threads::default() }
     }
 }
@@ -191,14 +189,14 @@ fn notify(ground: &Ground, about: &str, message: &str) -> Done {
     let words = std::iter::once(program).chain(arguments).cloned().collect();
     let script = Script {
         program: Program::Arguments(words),
-        environment: start::inherited(ground),
+        environment: inherited(ground),
         folder: ground.places.home().to_owned(),
         input: message.as_bytes().to_vec(),
         timeout: Some(Duration::from_secs(30)),
         grace: GRACE,
         output_limit: OUTPUT_LIMIT,
         output_file: None,
-        record: record(ground, about, "notify"),
+        record: ground.record(about, "notify"),
     };
     run_to_end(&script)
 }
@@ -211,10 +209,10 @@ fn command(
     text: &str,
     values: &[(String, String)],
 ) -> Done {
-    let record = record(ground, &seen.id, effect);
+    let record = ground.record(&seen.id, effect);
     // An engine that died may have left it running.
     kill_leftover(&record).map_err(|failure| described(&failure))?;
-    let mut environment = start::inherited(ground);
+    let mut environment = inherited(ground);
     environment.extend(start::about(ground, seen));
     environment.extend(values.iter().cloned());
     run_to_end(&Script {
@@ -249,18 +247,4 @@ fn with_last_words(what: String, outcome: &process::Outcome) -> String {
         Some(last) => format!("{what}: {}", last.trim()),
         None => what,
     }
-}
-
-/// Where it is noted who runs.
-fn commands(ground: &Ground) -> PathBuf {
-    ground.places.sessions().join("commands")
-}
-
-/// Where it is noted that a command of a task or run runs.
-fn record(ground: &Ground, of: &str, effect: &str) -> PathBuf {
-    let name: String = effect.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '-' }).collect();
-    let folder = commands(ground);
-    // Without the folder the command says what is wrong.
-    let _ = std::fs::create_dir_all(&folder);
-    folder.join(format!("{of}-{name}.json"))
 }

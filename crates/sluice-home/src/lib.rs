@@ -35,3 +35,5 @@ pub mod tokens;
 mod triggers;
 pub mod view;
 pub mod view_run;
+pub mod workbench;
+pub mod worker;

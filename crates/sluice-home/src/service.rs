@@ -40,8 +40,7 @@ use sluice_engine::run_actor::performed;
 use sluice_engine::workers::{Offer, WorkerId};
 use sluice_store::{Store, StoreError};
 use sluice_worker::process::Identity;
-use sluice_worker::session::{Asker as Process, Config as SessionConfig, SessionId, Sessions};
-use sluice_worker::tmux::Tmux;
+use sluice_worker::session::{Asker as Process, SessionId};
 
 use crate::clock::WallClock;
 use crate::config::Config;
@@ -54,6 +53,7 @@ use crate::places::Places;
 use crate::projects::{Projects, described};
 use crate::tasks::{Seen, Tasks, stream};
 use crate::tokens::Tokens;
+use crate::workbench::Workbench;
 
 /// How long the engine may take to answer before the asker is told that it does not.
 const ANSWER_WITHIN: Duration = Duration::from_secs(60);
@@ -160,28 +160,17 @@ impl Service {
     /// Opens a home: takes its store, takes up what was going on, looks after its sessions.
     pub fn open(places: Places, address: Option<String>, program: PathBuf, log: Arc<Log>) -> Result<Service, Problem> {
         let config = Config::read(&places.config())?;
-        let harnesses = config
-            .known_harnesses()
-            .map_err(|why| Problem::bad_request(format!("{}: {why}", places.config().display())))?;
         let projects = Projects::read(places.projects(), places.home().to_owned())?;
         let tokens = Tokens::read(places.tokens())?;
         let address = address.unwrap_or_else(|| places.store());
         let store = Store::open(&address).map_err(|error| closed(&error))?;
         let clock = Arc::new(WallClock::default());
         let (tasks, observer) = Tasks::start(&store, Arc::new(Dialect)).map_err(|error| closed(&error))?;
-        link_programs(&places, &program)?;
-        let tmux = Tmux::new("tmux", places.tmux_socket());
-        let sessions = Sessions::new(SessionConfig {
-            folder: places.sessions().join("live"),
-            program: vec![program.clone().into(), "shim".into()],
-            tmux: tmux.version().is_ok().then_some(tmux),
-        })
-        .map_err(|failure| Problem::fault(described(&failure)))?;
         let owner = owner(&places);
         let keep = config.retention.days.map(|days| Duration::from_secs(u64::from(days) * 86_400));
         let house = House::read(&tasks)?;
-        let ground =
-            Ground::new(places, config, projects, tasks, sessions, harnesses, clock.clone(), program, log, house);
+        let bench = Workbench::open(places, config, program, log)?;
+        let ground = Ground::new(bench, projects, tasks, clock.clone(), house);
         let ground = Arc::new(ground);
         let host = Host::start(Parts {
             store: store.clone(),
@@ -353,21 +342,4 @@ fn closed(error: &StoreError) -> Problem {
 fn owner(places: &Places) -> String {
     let machine = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     format!("{}:{}", machine.trim(), places.home().display())
-}
-
-/// Puts our program where every session finds it, under the names it answers to.
-fn link_programs(places: &Places, program: &std::path::Path) -> Result<(), Problem> {
-    let folder = places.programs();
-    let failed = |error: std::io::Error| Problem::fault(format!("{} cannot be used: {error}", folder.display()));
-    std::fs::create_dir_all(&folder).map_err(failed)?;
-    for name in ["sluice", "orange", "wo"] {
-        let link = folder.join(name);
-        if std::fs::read_link(&link).is_ok_and(|target| target == program) {
-            continue;
-        }
-        let draft = folder.join(format!(".{name}-{}", std::process::id()));
-        let made = std::os::unix::fs::symlink(program, &draft).and_then(|()| std::fs::rename(&draft, &link));
-        made.map_err(failed)?;
-    }
-    Ok(())
 }

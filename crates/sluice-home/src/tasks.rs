@@ -215,6 +215,11 @@ impl Tasks {
         locked(&self.loader).reader().log(after, limit).map_err(|error| unread(&Trouble::Store(error)))
     }
 
+    /// The place of the last event of everything.
+    pub fn end_of_log(&self) -> Result<Cursor, Problem> {
+        locked(&self.loader).reader().end().map_err(|error| unread(&Trouble::Store(error)))
+    }
+
     /// A body that was kept.
     pub fn blob(&self, digest: &sluice_store::Digest) -> Result<Option<Vec<u8>>, Problem> {
         locked(&self.loader).reader().blob(digest).map_err(|error| unread(&Trouble::Store(error)))

@@ -3,7 +3,7 @@
 use serde_json::{Map, Number, Value, json};
 use sluice_core::recipe::{Data, Step, StepId};
 use sluice_core::run::state::ItemStatus;
-use sluice_core::run::{End, Event, Failure, Kind, Question, StepState, StepStatus};
+use sluice_core::run::{End, Event, Failure, Kind, Question, StepState, StepStatus, Usage};
 use sluice_engine::codec::run_event;
 use sluice_store::Logged;
 
@@ -74,10 +74,21 @@ fn one_step(seen: &SeenRun, id: StepId, state: &StepState) -> Value {
         "summary": outcome.map(|it| it.summary.clone()),
         "result": outcome.and_then(|it| it.result.clone()),
         "output": outcome.map(|it| plain(&it.output)),
+        "usage": outcome.and_then(|it| it.usage.as_deref()).map(usage),
         "error": error(seen, &state.status),
         "items": items(seen, id),
         "started_at": state.began.map(|at| written(at.0)),
         "finished_at": state.ended.map(|at| written(at.0)),
+    })
+}
+
+/// What an agent used up, as far as it is known.
+pub fn usage(usage: &Usage) -> Value {
+    #[expect(clippy::cast_precision_loss, reason = "nobody spends so much that a millionth of a dollar matters")]
+    let dollars = |millionths: u64| millionths as f64 / 1e6;
+    json!({
+        "input_tokens": usage.input, "cached_tokens": usage.cached, "output_tokens": usage.output,
+        "total_tokens": usage.total, "cost_usd": usage.cost.map(dollars),
     })
 }
 
@@ -292,6 +303,7 @@ fn told(event: &Event, setting: &Setting, ended: Option<&SeenRun>) -> Vec<(Strin
         Event::StepHeld { question, .. } | Event::Asked { question, .. } => json!({
             "question": format!("{}/{}", setting.id, question.id), "reason": question.reason, "options": question.options(),
         }),
+        Event::Blocked { reason, .. } => json!({ "status": "held", "reason": reason }),
         Event::Answered { option, message, .. } => json!({ "option": option, "message": message }),
         Event::PartEnded { part, result, .. } => json!({
             "part": part.to_string(), "error": result.as_ref().err(),

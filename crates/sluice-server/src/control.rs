@@ -80,6 +80,12 @@ pub(crate) fn table() -> Table {
         )
         .add(get("/v1/status", "What stands where").answers::<ControlStatus>(), status)
         .add(
+            get("/v1/ws/events", "The log as it happens, an event a message")
+                .reads::<crate::live::Filters>()
+                .with(StatusCode::SWITCHING_PROTOCOLS),
+            crate::live::socket,
+        )
+        .add(
             get("/v1/ws/crab/{id}", "The connection that a crab listens on")
                 .with(StatusCode::SWITCHING_PROTOCOLS)
                 .for_(For::Workers),

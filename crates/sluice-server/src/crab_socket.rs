@@ -27,6 +27,9 @@ pub(crate) async fn listen(
     upgrade: WebSocketUpgrade,
 ) -> Response {
     app.touch();
+    let Some(place) = app.place(&caller) else {
+        return refuse(&Problem::unavailable("too many listen already").hint("try again later"));
+    };
     let (sender, messages) = unbounded_channel();
     let (asked, id, letters) = (app.clone(), crab.clone(), sender.clone());
     let connected = tokio::task::spawn_blocking(move || {
@@ -39,6 +42,7 @@ pub(crate) async fn listen(
             let upgrade = upgrade.max_message_size(LONGEST_MESSAGE);
             upgrade.on_upgrade(move |socket| async move {
                 serve(&app, &who, &crab, socket, sender, messages).await;
+                drop(place);
                 let _ = tokio::task::spawn_blocking(move || app.service.disconnect_crab(&crab, connection)).await;
             })
         }

@@ -22,7 +22,7 @@ use crate::run::App;
 /// How many events are read at once.
 const PAGE: usize = 500;
 
-/// Which events somebody wants.
+/// Which events somebody asks for.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Filters {
@@ -37,35 +37,42 @@ pub(crate) struct Filters {
     follow: bool,
 }
 
+/// Which events somebody wants.
+#[derive(Debug, Default)]
+pub(crate) struct Wanted {
+    pub(crate) kind: Option<String>,
+    pub(crate) since: Option<String>,
+    pub(crate) correlation: Option<String>,
+    pub(crate) follow: bool,
+}
+
+impl Wanted {
+    /// With only those since a time, or since how long ago.
+    pub(crate) fn since(self, text: Option<&str>) -> Result<Wanted, Problem> {
+        Ok(Wanted { since: text.map(moment).transpose()?, ..self })
+    }
+}
+
 /// Somebody who reads the log, and how far they have come.
-struct Reading {
+pub(crate) struct Reading {
     app: Arc<App>,
     caller: Caller,
-    wanted: Filters,
+    wanted: Wanted,
     after: Cursor,
     news: watch::Receiver<u64>,
     /// Their place among those who follow.
     _place: Option<OwnedSemaphorePermit>,
 }
 
-pub(crate) async fn events(State(app): State<Arc<App>>, caller: Caller, Query(wanted): Query<Filters>) -> Response {
-    app.touch();
-    let since = match wanted.since.as_deref().map(moment).transpose() {
-        Ok(since) => since,
+pub(crate) async fn events(State(app): State<Arc<App>>, caller: Caller, Query(asked): Query<Filters>) -> Response {
+    let Filters { kind, since, correlation, follow } = asked;
+    let wanted = Wanted { kind, correlation, follow, ..Wanted::default() }.since(since.as_deref());
+    let reading = match wanted.and_then(|wanted| Reading::begin(app, caller, wanted, Cursor::default())) {
+        Ok(reading) => reading,
         Err(problem) => return refuse(&problem),
     };
-    let wanted = Filters { since, ..wanted };
-    let place = match wanted.follow.then(|| app.place(&caller)) {
-        None => None,
-        Some(Some(place)) => Some(place),
-        Some(None) => {
-            let problem = Problem::unavailable("too many follow the log already");
-            return refuse(&problem.hint("ask without `follow`, or try again later"));
-        }
-    };
-    let reading = Reading { news: app.news(), app, caller, wanted, after: Cursor::default(), _place: place };
     let lines = stream::unfold(reading, |mut reading| async move {
-        let lines = reading.next().await?;
+        let lines: String = reading.next().await?.iter().map(|(_, event)| format!("{event}\n")).collect();
         Some((Ok::<Bytes, std::io::Error>(lines.into()), reading))
     });
     let mut response = Response::new(Body::from_stream(lines));
@@ -74,18 +81,32 @@ pub(crate) async fn events(State(app): State<Arc<App>>, caller: Caller, Query(wa
 }
 
 impl Reading {
-    /// The next lines; `None` when there are no more and nobody waits for more.
-    async fn next(&mut self) -> Option<String> {
+    /// Begins to read after a place in the log.
+    pub(crate) fn begin(app: Arc<App>, caller: Caller, wanted: Wanted, after: Cursor) -> Result<Reading, Problem> {
+        app.touch();
+        let place = match wanted.follow.then(|| app.place(&caller)) {
+            None => None,
+            Some(Some(place)) => Some(place),
+            Some(None) => {
+                let problem = Problem::unavailable("too many follow the log already");
+                return Err(problem.hint("ask without `follow`, or try again later"));
+            }
+        };
+        Ok(Reading { news: app.news(), app, caller, wanted, after, _place: place })
+    }
+
+    /// The next events; `None` when there are no more and nobody waits for more.
+    pub(crate) async fn next(&mut self) -> Option<Vec<(Cursor, Value)>> {
         loop {
             // What happens from here on is news.
             self.news.borrow_and_update();
             let page = self.page().await?;
             let last = page.last().map(|(cursor, _)| *cursor);
-            let wanted = page.iter().filter(|(_, event)| fits(&self.wanted, event));
-            let lines: String = wanted.map(|(_, event)| format!("{event}\n")).collect();
+            let wanted = page.into_iter().filter(|(_, event)| fits(&self.wanted, event));
+            let events: Vec<(Cursor, Value)> = wanted.collect();
             self.after = last.unwrap_or(self.after);
-            if !lines.is_empty() {
-                return Some(lines);
+            if !events.is_empty() {
+                return Some(events);
             }
             if last.is_some() {
                 continue;
@@ -118,7 +139,7 @@ impl Reading {
 
 impl App {
     /// A place among those who follow the log through the same door.
-    fn place(&self, caller: &Caller) -> Option<OwnedSemaphorePermit> {
+    pub(crate) fn place(&self, caller: &Caller) -> Option<OwnedSemaphorePermit> {
         let room = match caller {
             Caller::Process(_) => &self.socket,
             Caller::Bearer(_) => &self.network,
@@ -127,7 +148,7 @@ impl App {
     }
 }
 
-fn fits(wanted: &Filters, event: &Value) -> bool {
+fn fits(wanted: &Wanted, event: &Value) -> bool {
     let text = |key: &str| event[key].as_str().unwrap_or_default();
     wanted.kind.as_deref().is_none_or(|pattern| matches(pattern, text("type")))
         && wanted.since.as_deref().is_none_or(|since| text("time") >= since)

@@ -22,6 +22,12 @@ type Asked = (State<Arc<App>>, Caller);
 pub(crate) fn table() -> Table {
     Table::new("grimoires")
         .add(
+            get("/events", "The log as it happens, as server-sent events; `Last-Event-ID` resumes")
+                .reads::<crate::live::Filters>()
+                .answers_as("text/event-stream"),
+            crate::live::sent,
+        )
+        .add(
             get("/grimoires", "The grimoires that can be started").reads::<OfProject>().answers::<GrimoireList>(),
             grimoires,
         )

@@ -187,6 +187,10 @@ impl Reader for MemoryReader {
         Ok(self.memory.lock().now.log(after, limit))
     }
 
+    fn end(&mut self) -> Result<Cursor, StoreError> {
+        Ok(self.memory.lock().now.end())
+    }
+
     fn open_streams(&mut self, after: Option<&StreamId>, limit: usize) -> Result<Vec<StreamId>, StoreError> {
         Ok(self.memory.lock().now.open_streams(after, limit))
     }

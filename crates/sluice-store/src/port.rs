@@ -54,6 +54,9 @@ pub trait Reader: Send {
     /// goes on from the last cursor misses none: no event ever appears before one that was already read.
     fn log(&mut self, after: Cursor, limit: usize) -> Result<Vec<Logged>, StoreError>;
 
+    /// The place of the last event of the log: what happens from now on comes after it.
+    fn end(&mut self) -> Result<Cursor, StoreError>;
+
     /// The streams that are open or have effects or timers left, by name, after `after`, at most `limit`. What this
     /// costs does not depend on how many others there are.
     fn open_streams(&mut self, after: Option<&StreamId>, limit: usize) -> Result<Vec<StreamId>, StoreError>;

@@ -19,7 +19,7 @@ mod workspace;
 pub(crate) use home::{Backup, Completions, Doctor, Events, Inner, Restore, Skill, Stop};
 pub(crate) use project::{Project, ProjectFlags};
 pub(crate) use run::{Answer, Inbox, Process, Run, Said as StepSaid, Start, Step};
-pub(crate) use serve::{Serve, Token};
+pub(crate) use serve::{Serve, Token, Worker};
 pub(crate) use task::{Create, Merge, Task, Update};
 pub(crate) use workspace::Workspace;
 
@@ -64,6 +64,7 @@ pub(crate) enum Command {
     Backup(Backup),
     Restore(Restore),
     Serve(Serve),
+    Worker(Worker),
     #[command(subcommand)]
     Token(Token),
     Stop(Stop),

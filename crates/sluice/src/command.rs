@@ -11,6 +11,7 @@ mod run;
 mod serve;
 mod task;
 mod token;
+mod worker;
 mod workflow;
 mod workspace;
 
@@ -38,6 +39,7 @@ pub(crate) fn run(command: Command, output: Output) -> Result<ExitCode, Failure>
         Command::Backup(arguments) => home::backup(&arguments, output),
         Command::Restore(arguments) => home::restore(&arguments, output),
         Command::Serve(arguments) => serve::run(arguments, output),
+        Command::Worker(arguments) => worker::run(arguments, output),
         Command::Token(arguments) => token::run(arguments, output),
         Command::Stop(_) => home::stop(output),
         Command::Completions(arguments) => home::completions(&arguments),

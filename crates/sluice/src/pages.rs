@@ -22,7 +22,7 @@ const PROBLEMS: &[(&str, &str)] = pages!["problems":
 #[rustfmt::skip]
 const REFUSALS: &[(&str, &str)] = pages!["refusals":
     "no_transition", "guard_failed", "gate_failed", "stale_verdict", "not_yours", "finished", "not_respawnable",
-    "no_workspace", "session_alive", "loop_exhausted", "step_open", "not_ready",
+    "no_workspace", "session_alive", "loop_exhausted", "step_open", "not_ready", "lease_lost",
 ];
 
 /// The page about a problem.

@@ -179,5 +179,6 @@ fn filled(said: &Outcome, left: &Outcome) -> Outcome {
         exit_code: said.exit_code.or(left.exit_code),
         stderr: said.stderr.clone().or_else(|| left.stderr.clone()),
         commit: said.commit.clone().or_else(|| left.commit.clone()),
+        usage: said.usage.clone().or_else(|| left.usage.clone()),
     }
 }

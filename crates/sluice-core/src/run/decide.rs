@@ -5,6 +5,7 @@ use super::effect::{Effect, Part, TimerKey};
 use super::event::{Event, Failure, Outcome, QuestionKind, SkipReason};
 use super::input::{Given, Input, Mode, Report};
 use super::law::Status;
+use super::parts::CONFLICT;
 use super::plan::Plan;
 use super::record::{Book, MOST_LOSSES, asks};
 use super::sketch::Sketch;
@@ -24,6 +25,7 @@ pub fn begin(plan: &Plan, given: Given, now: Moment) -> Decision<Event, Effect> 
         sketch.wants(Effect::SetTimer(TimerKey::Run, now.after(timeout)));
     }
     sketch.forward();
+    sketch.blocks();
     Decision { events: sketch.events, effects: sketch.effects }
 }
 
@@ -51,6 +53,7 @@ pub fn decide(plan: &Plan, state: &RunState, input: &Input, now: Moment) -> Deci
         Input::Close { summary } => sketch.close(summary)?,
     }
     sketch.forward();
+    sketch.blocks();
     Ok(Decision { events: sketch.events, effects: sketch.effects })
 }
 
@@ -88,6 +91,14 @@ impl Sketch<'_> {
         if self.end().is_none() && self.open() == 0 && self.base.given.mode == Mode::Engine {
             self.finish();
         }
+    }
+
+    /// Notes that the run has come to wait for a person. What has happened meanwhile begins another wait.
+    fn blocks(&mut self) {
+        let was_held = self.base.status() == "held";
+        let Some(step) = self.held_by().filter(|_| !was_held) else { return };
+        let reason = self.step(step).questions().next().map(|question| question.reason.clone()).unwrap_or_default();
+        self.happens(Event::Blocked { step, reason });
     }
 
     fn next_to_start(&self) -> Option<StepId> {
@@ -276,6 +287,13 @@ impl Sketch<'_> {
     /// An attempt has failed: it is made again, or a person is asked, or the step has failed.
     fn attempt_failed(&mut self, id: StepId, failure: Failure, outcome: Outcome) {
         let step = self.plan.recipe.step(id);
+        // Made again it would only be in conflict again, unless a person has looked at both.
+        if let Failure::Attempt { error, .. } = &failure
+            && step.own_workspace
+            && error.starts_with(CONFLICT)
+        {
+            return self.holds_up(id, QuestionKind::PartialFailure, error.clone());
+        }
         let state = self.step(id);
         let kind = match &failure {
             Failure::Attempt { kind, .. } => *kind,

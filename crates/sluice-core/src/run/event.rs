@@ -153,6 +153,13 @@ pub enum Event {
         /// What the agent is told besides.
         guidance: Option<String>,
     },
+    /// Nothing goes on before a person has answered: the run is held.
+    Blocked {
+        /// By this step first.
+        step: StepId,
+        /// Because of this.
+        reason: String,
+    },
     /// The run has ended.
     Ended {
         /// How.
@@ -181,6 +188,7 @@ impl Event {
             | Event::Withdrawn { step, .. }
             | Event::Said { step, .. }
             | Event::StepStopping { step, .. }
+            | Event::Blocked { step, .. }
             | Event::Reopened { step, .. } => Some(*step),
             Event::Started { .. } | Event::LoopedBack { .. } | Event::Ended { .. } => None,
         }
@@ -202,6 +210,23 @@ pub struct Outcome {
     pub stderr: Option<String>,
     /// Where the work stands after it, if it was done elsewhere and what comes next starts from there.
     pub commit: Option<String>,
+    /// What an agent used up, if anything of it is known.
+    pub usage: Option<Box<Usage>>,
+}
+
+/// What an agent used up. What its program does not tell is not known, and not zero.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Tokens read, from the cache or not.
+    pub input: Option<u64>,
+    /// Those of them that came from the cache.
+    pub cached: Option<u64>,
+    /// Tokens written.
+    pub output: Option<u64>,
+    /// All tokens.
+    pub total: Option<u64>,
+    /// Millionths of a US dollar.
+    pub cost: Option<u64>,
 }
 
 /// Why a step failed.

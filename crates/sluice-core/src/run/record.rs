@@ -88,6 +88,8 @@ pub(super) fn record<B: Book>(book: &mut B, plan: &Plan, event: &Event) {
         }
         Event::LoopedBack { from, .. } => looped_back(book, plan, *from),
         Event::Reopened { step, guidance } => reopened(book, plan, *step, guidance.clone()),
+        // What it says follows from the steps.
+        Event::Blocked { .. } => {}
         Event::Ended { end, at } => ended(book, plan, end, *at),
     }
 }

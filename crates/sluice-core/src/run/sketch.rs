@@ -113,6 +113,11 @@ impl<'a> Sketch<'a> {
         all(&self.base.at_hand.parked, &self.parked)
     }
 
+    /// The first step that the run waits for a person about, if nothing else goes on.
+    pub(super) fn held_by(&self) -> Option<StepId> {
+        if self.end.is_some() || self.busy > 0 { None } else { self.asking().into_iter().next() }
+    }
+
     /// The steps that a question is open about.
     pub(super) fn asking(&self) -> Vec<StepId> {
         all(&self.base.at_hand.asking, &self.asking)

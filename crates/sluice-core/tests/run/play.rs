@@ -43,6 +43,8 @@ pub(crate) struct Play {
     pub(crate) now: i64,
     pub(crate) log: String,
     pub(crate) rows: BTreeSet<Row>,
+    /// Why it came to wait for a person, each time.
+    pub(crate) blocked: Vec<String>,
     mode: Mode,
 }
 
@@ -52,8 +54,8 @@ pub(crate) fn play(recipe: &str, script: &str) -> String {
 }
 
 pub(crate) fn played(recipe: &str, script: &str) -> Play {
-    let mut play =
-        Play { plan: plan(recipe), state: None, now: 0, log: String::new(), rows: BTreeSet::new(), mode: Mode::Engine };
+    let (log, rows, blocked) = (String::new(), BTreeSet::new(), Vec::new());
+    let mut play = Play { plan: plan(recipe), state: None, now: 0, log, rows, blocked, mode: Mode::Engine };
     let mut lines = script.lines().map(str::trim).filter(|line| !line.is_empty()).peekable();
     if lines.next_if_eq(&"start by hand").is_some() {
         play.mode = Mode::ByHand;
@@ -104,6 +106,10 @@ impl Play {
             Ok(decision) => {
                 for event in &decision.events {
                     self.apply(event);
+                    if let Event::Blocked { reason, .. } = event {
+                        self.blocked.push(reason.clone());
+                        continue;
+                    }
                     let line = self.show_event(event);
                     let _ = writeln!(self.log, "{line}");
                 }
@@ -214,6 +220,7 @@ impl Play {
             exit_code: value("exit").map(|code| code.parse().unwrap()),
             stderr: None,
             commit: None,
+            usage: None,
         };
         let kind =
             FailureKind::ALL.into_iter().find(|kind| words.contains(&kind.word())).unwrap_or(FailureKind::Failed);
@@ -277,6 +284,7 @@ impl Play {
             Event::StepStopping { .. } => format!("{step} stopping"),
             Event::LoopedBack { from, to } => format!("{} loops back to {}", self.name(*from), self.name(*to)),
             Event::Reopened { .. } => format!("{step} reopened"),
+            Event::Blocked { reason, .. } => format!("{step} blocks the run: {reason}"),
             Event::Ended { end, .. } => format!("run ended: {end:?}"),
         }
     }
@@ -306,7 +314,7 @@ impl Play {
 
 fn happening(event: &Event) -> Option<Happening> {
     match event {
-        Event::Started { .. } => None,
+        Event::Started { .. } | Event::Blocked { .. } => None,
         Event::StepReady(_) => Some(Happening::Ready),
         Event::StepStarted { .. } => Some(Happening::Started),
         Event::PartStarted { .. } | Event::PartEnded { .. } | Event::PartLost { .. } => Some(Happening::Part),

@@ -454,3 +454,39 @@ fn an_item_that_cannot_be_told_what_to_do_ends_the_others_first() {
     run ended: Failed { error: "`each` failed: `item.a` is not defined" }
     "#);
 }
+
+#[test]
+fn a_run_says_once_each_time_that_it_waits_for_a_person() {
+    let mut play = played(GATE, "fail tests exit=2");
+    assert_eq!(play.blocked, ["look at it (the check failed: exit code 2)"]);
+    // A wrong answer and a question that is still open begin nothing anew; another failed check does.
+    play.line("answer 1 maybe");
+    assert_eq!(play.blocked.len(), 1);
+    play.line("answer 1 retry");
+    play.line("fail tests exit=3");
+    assert_eq!(play.blocked[1..], ["look at it (the check failed: exit code 3)"]);
+    play.line("answer 2 abort");
+    assert_eq!(play.blocked.len(), 2);
+}
+
+#[test]
+fn work_of_its_own_that_is_in_conflict_is_a_question() {
+    let recipe = "name: own\nmax_parallel: 2\nsteps:\n  - {name: a, needs: [], prompt: p, workspace: own, retry: {max: 2}}\n  \
+                  - {name: b, needs: [], prompt: p}\n";
+    insta::assert_snapshot!(play(recipe, "fail a error=conflict\nanswer 1 retry\nfail b error=conflict"), @r#"
+    run started
+    a started, attempt 1
+    b started, attempt 1
+        perform a/1.whole agent: "p"
+        perform b/1.whole agent: "p"
+    > fail a error=conflict
+    a held: question 1 (conflict: it broke) retry|continue|skip|abort
+        notify: `a` needs a person: conflict: it broke
+    > answer 1 retry
+    a question 1 answered: retry
+    a started, attempt 2
+        perform a/2.whole agent: "p"
+    > fail b error=conflict
+    b failed: Attempt { kind: Failed, error: "conflict: it broke" }
+    "#);
+}

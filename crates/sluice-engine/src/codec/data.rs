@@ -5,7 +5,7 @@ use serde_json::Value;
 use sluice_core::machine::Moment;
 use sluice_core::recipe::{Data, FailureKind, StepId};
 use sluice_core::run::{
-    Answerer, Failure, Given, Kind, Mode, Origin, Outcome, Part, Question, QuestionKind, Report, SkipReason,
+    Answerer, Failure, Given, Kind, Mode, Origin, Outcome, Part, Question, QuestionKind, Report, SkipReason, Usage,
 };
 
 use super::Unreadable;
@@ -78,6 +78,34 @@ pub(super) struct StoredOutcome {
     stderr: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     commit: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    usage: Option<Box<StoredUsage>>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct StoredUsage {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    input: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    cached: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    output: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    total: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    cost: Option<u64>,
+}
+
+impl From<Usage> for StoredUsage {
+    fn from(it: Usage) -> Self {
+        StoredUsage { input: it.input, cached: it.cached, output: it.output, total: it.total, cost: it.cost }
+    }
+}
+
+impl From<StoredUsage> for Usage {
+    fn from(it: StoredUsage) -> Self {
+        Usage { input: it.input, cached: it.cached, output: it.output, total: it.total, cost: it.cost }
+    }
 }
 
 impl From<&Outcome> for StoredOutcome {
@@ -89,6 +117,7 @@ impl From<&Outcome> for StoredOutcome {
             exit_code: it.exit_code,
             stderr: it.stderr.clone(),
             commit: it.commit.clone(),
+            usage: it.usage.as_deref().map(|usage| Box::new(StoredUsage::from(*usage))),
         }
     }
 }
@@ -102,6 +131,7 @@ impl From<StoredOutcome> for Outcome {
             exit_code: it.exit_code,
             stderr: it.stderr,
             commit: it.commit,
+            usage: it.usage.map(|usage| Box::new(Usage::from(*usage))),
         }
     }
 }

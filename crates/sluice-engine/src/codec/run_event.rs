@@ -88,6 +88,10 @@ enum Stored {
         step: u32,
         question: u32,
     },
+    Blocked {
+        step: u32,
+        reason: String,
+    },
     Said {
         step: u32,
         part: String,
@@ -183,6 +187,7 @@ pub fn write(event: &Event) -> Vec<u8> {
             Stored::Asked { step: step.0, part: part.to_string(), question: question.into() }
         }
         Event::Withdrawn { step, question } => Stored::Withdrawn { step: step.0, question: *question },
+        Event::Blocked { step, reason } => Stored::Blocked { step: step.0, reason: reason.clone() },
         Event::Said { step, part, report } => {
             Stored::Said { step: step.0, part: part.to_string(), report: report.into() }
         }
@@ -235,6 +240,7 @@ pub fn read(version: u16, bytes: &[u8]) -> Result<Event, Unreadable> {
             Event::Asked { step: StepId(step), part: part(&text)?, question: question.into() }
         }
         Stored::Withdrawn { step, question } => Event::Withdrawn { step: StepId(step), question },
+        Stored::Blocked { step, reason } => Event::Blocked { step: StepId(step), reason },
         Stored::Said { step, part: text, report } => {
             Event::Said { step: StepId(step), part: part(&text)?, report: report.try_into()? }
         }
@@ -264,6 +270,7 @@ pub fn kind(event: &Event) -> &'static str {
         Event::Answered { .. } => "run.answered",
         Event::Asked { .. } => "step.asked",
         Event::Withdrawn { .. } => "run.question.withdrawn",
+        Event::Blocked { .. } => "run.blocked",
         Event::Said { .. } => "step.said",
         Event::StepStopping { .. } => "step.stopping",
         Event::LoopedBack { .. } => "run.looped",

@@ -10,7 +10,7 @@ use sluice_core::run::effect::Script;
 use sluice_core::run::state::{Answer, Asked, ItemState, ItemStatus, Progress, Turn};
 use sluice_core::run::{
     Answerer, Effect, End, Event, Failure, Given, Job, Mode, Origin, Outcome, Part, Perform, Plan, Question,
-    QuestionKind, Report, RunState, SkipReason, StepState, StepStatus, TimerKey,
+    QuestionKind, Report, RunState, SkipReason, StepState, StepStatus, TimerKey, Usage,
 };
 use sluice_dialect::prompts::NoPrompts;
 use sluice_dialect::{Definition, Source, Sources, load};
@@ -38,6 +38,7 @@ forms! {
         Event::Answered { by: Answerer::Deadline, .. } => "answered_by_deadline",
         Event::Asked { .. } => "asked",
         Event::Withdrawn { .. } => "withdrawn",
+        Event::Blocked { .. } => "blocked",
         Event::Said { report: Report::Completed(_), .. } => "said_completed",
         Event::Said { report: Report::Failed { .. }, .. } => "said_failed",
         Event::StepStopping { .. } => "step_stopping",
@@ -195,6 +196,7 @@ fn outcome() -> Outcome {
         exit_code: Some(1),
         stderr: Some("warning".into()),
         commit: None,
+        usage: None,
     }
 }
 
@@ -237,6 +239,7 @@ fn plain_events() -> Vec<Event> {
         answer(None, Answerer::Deadline),
         Event::Asked { step: STEP, part: Part::Item(1), question: clarification() },
         Event::Withdrawn { step: STEP, question: 4 },
+        Event::Blocked { step: STEP, reason: "the check failed".into() },
         Event::Said { step: STEP, part: Part::Whole, report: reports()[0].clone() },
         Event::Said { step: STEP, part: Part::Whole, report: reports()[1].clone() },
         Event::StepStopping { step: STEP, failure: Failure::Aborted },
@@ -278,6 +281,9 @@ fn events() {
     let output = Data::List(exact.into_iter().chain([odd]).collect());
     let outcome = Outcome { output, ..Outcome::default() };
     add("step_completed.exact".into(), Event::StepCompleted { step: STEP, outcome, at: AT });
+    let usage = Usage { input: Some(9), cached: Some(3), output: Some(2), total: Some(11), cost: Some(1500) };
+    let outcome = Outcome { usage: Some(Box::new(usage)), ..Outcome::default() };
+    add("step_completed.used".into(), Event::StepCompleted { step: STEP, outcome, at: AT });
     let outcome = Outcome { commit: Some("a1b2".into()), ..Outcome::default() };
     add("step_completed.elsewhere".into(), Event::StepCompleted { step: STEP, outcome, at: AT });
     add("step_completed.bare".into(), Event::StepCompleted { step: STEP, outcome: Outcome::default(), at: AT });

@@ -8,20 +8,21 @@ use serde_json::{Value, json};
 use sluice_api::problem::{Problem, Status};
 use sluice_core::machine::RefusalCode;
 use sluice_core::recipe::{Data, FailureKind};
-use sluice_core::run::{Effect, Job as Asked, Outcome, Perform, Report};
+use sluice_core::run::{Effect, Job as Asked, Outcome, Perform, Report, Usage as Used};
 use sluice_engine::actor::Outcome as Reported;
 use sluice_engine::codec::run_effect;
 use sluice_engine::reactor::{Assignment, Message};
 use sluice_worker::harness::result::result;
+use sluice_worker::session::SessionId;
 
 use super::{Crabs, Job, Over, task_id};
 use crate::clock::new_id;
 use crate::colonies;
 use crate::ground::Ground;
-use crate::hands::run::data;
 use crate::house::note;
-use crate::runs::{self, SeenRun};
+use crate::runs::{self, SeenRun, performance};
 use crate::service::wait;
+use crate::workbench::{data, token};
 
 /// Attempts that are over and still known by their names, so that what a crab says twice is understood.
 const MOST_OVER: usize = 10_000;
@@ -95,6 +96,9 @@ pub struct Complete {
     /// How it failed: `failed`, `timeout` or `crashed`.
     #[serde(default)]
     pub failure: Option<String>,
+    /// Why it failed; the summary unless given.
+    #[serde(default)]
+    pub error: Option<String>,
 }
 
 impl Crabs {
@@ -145,7 +149,10 @@ impl Crabs {
         let inner = self.inner();
         let Some(job) = inner.jobs.get(&dispatch) else { return };
         let Some((_, post)) = inner.crabs.get(&job.crab).and_then(|crab| crab.listens.as_ref()) else { return };
-        let payload = payload(&seen, &job.wanted, repository.as_deref(), dispatch);
+        let mut payload = payload(&seen, &job.wanted, repository.as_deref(), dispatch);
+        let id = SessionId::new(payload["performance"].as_str().unwrap_or_default());
+        let secret = id.and_then(|id| token(&id, &ground.places.attempt(id.as_str())));
+        payload["agent_token"] = secret.map_or(Value::Null, Value::String);
         post(self.envelope(ground, job, "task_assigned", &payload));
     }
 
@@ -339,6 +346,10 @@ fn report(wanted: &Complete) -> Result<Report, Problem> {
         output: wanted.output.as_ref().map_or_else(|| Data::Text(summary.clone()), data),
         summary: if wanted.result.is_some() { summary.clone() } else { read.summary },
         commit: wanted.commit.clone(),
+        usage: wanted.token_usage.map(|it| {
+            let (input, output, total) = (it.prompt_tokens, it.completion_tokens, it.total_tokens);
+            Box::new(Used { input: Some(input), output: Some(output), total: Some(total), ..Used::default() })
+        }),
         ..Outcome::default()
     };
     match wanted.status.as_str() {
@@ -353,7 +364,8 @@ fn report(wanted: &Complete) -> Result<Report, Problem> {
                     return Err(Problem::bad_request(message).hint("failed, timeout or crashed"));
                 }
             };
-            let error = if summary.is_empty() { "the crab says that it failed".to_owned() } else { summary };
+            let said = wanted.error.clone().unwrap_or(summary);
+            let error = if said.is_empty() { "the crab says that it failed".to_owned() } else { said };
             Ok(Report::Failed { kind, error, outcome })
         }
         other => Err(Problem::bad_request(format!("`{other}` is no end of a run")).hint("completed or failed")),
@@ -383,6 +395,7 @@ fn payload(seen: &SeenRun, wanted: &Perform, repository: Option<&str>, dispatch:
         "environment": environment,
         "attempt": wanted.attempt,
         "part": wanted.part.to_string(),
+        "performance": performance(&seen.id, wanted.step, wanted.attempt, wanted.part),
         "harness": wanted.harness,
         "permissions": match wanted.permissions {
             sluice_core::lifecycle::Permissions::Full => "full",

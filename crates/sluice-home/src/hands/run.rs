@@ -8,55 +8,24 @@ mod script;
 mod task;
 mod workspace;
 
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use sluice_api::Problem;
-use sluice_core::recipe::{Data, FailureKind};
-use sluice_core::run::{Effect, Job, Outcome, Part, Perform, Report};
+use sluice_core::run::{Effect, Job, Part, Perform, Report};
 use sluice_engine::actor::Outcome as Reported;
 use sluice_engine::codec::run_effect;
 use sluice_engine::host::Reporter;
 use sluice_engine::reactor::{Assignment, Message};
 use sluice_store::StreamId;
-use sluice_worker::process::end_marked;
-use sluice_worker::session::SessionId;
 
-use super::GRACE;
 use crate::evidence;
 use crate::ground::Ground;
-use crate::projects::described;
 use crate::runs::{SeenRun, Setting, id_of, performance};
 use crate::threads::Threads;
+use crate::workbench::{Failed, Order, Performed, Voice, Work, reported, sweep};
 
 pub(crate) use workspace::{branch as workspace_branch, pool as workspace_pool};
-
-/// How long what a cancelled run has started may take to end by itself.
-const HURRY: Duration = Duration::from_millis(500);
-
-/// What came of a performance.
-pub(super) type Performed = Result<Outcome, Failed>;
-
-/// Why a performance failed.
-#[derive(Debug)]
-pub(super) struct Failed {
-    pub(super) kind: FailureKind,
-    pub(super) error: String,
-    pub(super) outcome: Box<Outcome>,
-}
-
-impl Failed {
-    /// Something kept it from being done.
-    pub(super) fn because(error: impl Into<String>) -> Failed {
-        Failed { kind: FailureKind::Failed, error: error.into(), outcome: Box::default() }
-    }
-}
-
-impl From<String> for Failed {
-    fn from(error: String) -> Self {
-        Failed::because(error)
-    }
-}
 
 /// Carries an effect of a run out, and reports. Called on a thread that may wait.
 pub(super) fn carry_out(ground: &Arc<Ground>, assignment: Assignment, report: &Reporter, threads: &Threads) {
@@ -124,13 +93,6 @@ fn recorded(ground: &Arc<Ground>, setting: &Setting, wanted: &Perform) -> Report
     report
 }
 
-fn reported(performed: Performed) -> Report {
-    match performed {
-        Ok(outcome) => Report::Completed(outcome),
-        Err(Failed { kind, error, outcome }) => Report::Failed { kind, error, outcome: *outcome },
-    }
-}
-
 /// A script needs to know nothing of where the run stands: reading that would cost more the longer the run is.
 fn perform(ground: &Arc<Ground>, setting: &Setting, wanted: &Perform, name: &str) -> Performed {
     if ground.was_stopped(name) {
@@ -138,10 +100,30 @@ fn perform(ground: &Arc<Ground>, setting: &Setting, wanted: &Perform, name: &str
     }
     let seen = || present(ground.tasks.load_run(&setting.id));
     match &wanted.job {
-        Job::Script(script) | Job::Gate(script) => script::run(ground, setting, wanted, name, script),
+        Job::Script(script) | Job::Gate(script) => {
+            let folder = PathBuf::from(setting.folder());
+            ground.perform(&order(setting, wanted, name, folder, Work::Script(script.clone())))
+        }
         Job::Agent { prompt } => agent::work(ground, &seen()?, wanted, name, prompt),
         Job::Arbiter { prompt } => agent::judge(ground, &seen()?, wanted, name, prompt),
         Job::Task { .. } => task::create(ground, &seen()?, wanted, name),
+    }
+}
+
+/// What the workbench is told to do.
+fn order(setting: &Setting, wanted: &Perform, name: &str, folder: PathBuf, work: Work) -> Order {
+    let of_run = || Some(setting.given.origin.harness.clone()).filter(|name| !name.is_empty());
+    Order {
+        name: name.to_owned(),
+        run: setting.id.clone(),
+        step: setting.plan.recipe.step(wanted.step).name.to_string(),
+        attempt: wanted.attempt,
+        role: wanted.role.to_string(),
+        harness: wanted.harness.clone().or_else(of_run),
+        permissions: wanted.permissions,
+        folder,
+        voice: Voice::OfThisHome,
+        work,
     }
 }
 
@@ -149,7 +131,7 @@ fn perform(ground: &Arc<Ground>, setting: &Setting, wanted: &Perform, name: &str
 fn beside(ground: &Arc<Ground>, seen: &SeenRun, effect: &str, wanted: &Effect) -> Result<(), String> {
     match wanted {
         Effect::Stop { step, attempt, part } => {
-            let stopped = stop(ground, &performance(&seen.id, *step, *attempt, *part));
+            let stopped = ground.stop(&performance(&seen.id, *step, *attempt, *part));
             if seen.state.end.is_some() {
                 sweep(&seen.id);
             }
@@ -162,21 +144,6 @@ fn beside(ground: &Arc<Ground>, seen: &SeenRun, effect: &str, wanted: &Effect) -
     }
 }
 
-/// Ends a performance, whatever it is.
-fn stop(ground: &Arc<Ground>, name: &str) -> Result<(), String> {
-    ground.stop_performance(name);
-    let Ok(id) = SessionId::new(name) else { return Ok(()) };
-    match ground.sessions.end(&id, GRACE, "the run moved on") {
-        Ok(_) | Err(sluice_worker::session::Failure::Unknown(_)) => Ok(()),
-        Err(failure) => Err(described(&failure)),
-    }
-}
-
-/// Ends every process of a run that has ended, in its groups or not, also what steps left behind that are long over.
-pub(crate) fn sweep(run: &str) -> usize {
-    end_marked(&format!("SLUICE_RUN={run}"), HURRY)
-}
-
 /// What a step is called in commits and messages.
 pub(super) fn label(seen: &SeenRun, wanted: &Perform) -> String {
     let step = seen.plan.recipe.step(wanted.step).name.as_str().to_owned();
@@ -185,18 +152,5 @@ pub(super) fn label(seen: &SeenRun, wanted: &Perform) -> String {
         Part::Item(item) => format!("{step} (item {item})"),
         Part::Turn(turn) => format!("{step} (turn {turn})"),
         Part::Arbiter(turn) => format!("{step} (arbiter {turn})"),
-    }
-}
-
-/// A value of a program's, as conditions and variables read it.
-pub(crate) fn data(value: &serde_json::Value) -> Data {
-    use serde_json::Value;
-    match value {
-        Value::Null => Data::Null,
-        Value::Bool(it) => Data::Bool(*it),
-        Value::Number(number) => Data::Number(number.to_string()),
-        Value::String(text) => Data::Text(text.clone()),
-        Value::Array(items) => Data::List(items.iter().map(data).collect()),
-        Value::Object(table) => Data::Table(table.iter().map(|(key, value)| (key.clone(), data(value))).collect()),
     }
 }

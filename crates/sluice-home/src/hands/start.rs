@@ -2,32 +2,24 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fs::OpenOptions;
-use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use sluice_core::lifecycle::{HarnessChoice, Permissions as Allowed};
-use sluice_core::run::Perform;
 use sluice_core::task::effect::StartSession;
 use sluice_core::task::input::Found;
-use sluice_engine::loader::pin;
 use sluice_worker::harness::{Mode, Permissions, Request};
-use sluice_worker::session::{Limits, Place, Say, SessionId, Spec, Standing, Window};
+use sluice_worker::session::{Limits, Place, Say, Spec, Standing, Window};
 
 use super::Done;
 use crate::ground::{Ground, session_id, tmux_name};
 use crate::projects::described;
-use crate::runs::Setting;
 use crate::tasks::Seen;
-use crate::tokens;
+use crate::workbench::{inherited, token};
 
 /// The size of a terminal that nobody looks at.
 const ROWS: u16 = 50;
 const COLUMNS: u16 = 200;
-/// The file with the digests of what a session was given as its secret.
-const DIGESTS: &str = "token.sha256";
 
 pub(super) fn session(ground: &Arc<Ground>, seen: &Seen, wanted: &StartSession) -> Done {
     let id = session_id(&seen.id, wanted.session)?;
@@ -84,18 +76,6 @@ pub(super) fn session(ground: &Arc<Ground>, seen: &Seen, wanted: &StartSession) 
     Ok(Found::Nothing)
 }
 
-/// What a session inherits: the engine's environment, less what is Sluice's own and what a person denies.
-pub(super) fn inherited(ground: &Ground) -> BTreeMap<String, String> {
-    let denied = |name: &str| name.starts_with("SLUICE_") || ground.config.env.deny.iter().any(|it| it == name);
-    let own = std::env::vars().filter(|(name, _)| !denied(name) && name != "TMUX" && name != "TMUX_PANE");
-    let mut environment: BTreeMap<String, String> = own.collect();
-    let programs = ground.places.programs().display().to_string();
-    let path = environment.get("PATH").map(|path| format!("{programs}:{path}")).unwrap_or(programs);
-    environment.insert("PATH".into(), path);
-    environment.insert("SLUICE_HOME".into(), ground.places.home().display().to_string());
-    environment
-}
-
 /// What a session of a task is told about itself.
 pub(super) fn about(ground: &Ground, seen: &Seen) -> BTreeMap<String, String> {
     let project = ground.projects.get(&seen.state.about.project);
@@ -107,41 +87,4 @@ pub(super) fn about(ground: &Ground, seen: &Seen) -> BTreeMap<String, String> {
     .into_iter()
     .map(|(name, value)| (name.to_owned(), value))
     .collect()
-}
-
-/// What a step of a run is told about itself.
-pub(super) fn about_run(ground: &Ground, setting: &Setting, wanted: &Perform) -> BTreeMap<String, String> {
-    let step = setting.plan.recipe.step(wanted.step).name.as_str().to_owned();
-    [
-        ("SLUICE_RUN", setting.id.clone()),
-        ("SLUICE_STEP", step),
-        ("SLUICE_ATTEMPT", wanted.attempt.to_string()),
-        ("SLUICE_ROLE", wanted.role.to_string()),
-        ("SLUICE_BIN", ground.program.display().to_string()),
-    ]
-    .into_iter()
-    .map(|(name, value)| (name.to_owned(), value))
-    .collect()
-}
-
-/// A secret that is this session's alone; only its digest stays here. On this machine a session is known by its processes
-/// and needs none; over the network the secret says who asks. It names its session, so that nobody has to search.
-///
-/// A session that is adopted has the secret it was started with: digests are added, never replaced.
-pub(super) fn token(session: &SessionId, private: &Path) -> Result<String, String> {
-    let secret = tokens::secret(&format!("{session}~"))?;
-    let digest = format!("{}\n", pin(secret.as_bytes()));
-    let written = std::fs::create_dir_all(private).and_then(|()| {
-        let file = OpenOptions::new().create(true).append(true).mode(0o600).open(private.join(DIGESTS));
-        file?.write_all(digest.as_bytes())
-    });
-    written.map_err(|error| format!("cannot prepare {}: {error}", private.display()))?;
-    Ok(secret)
-}
-
-/// Whether this secret was given to a session, by what is kept of it.
-pub(crate) fn is_secret_of(private: &Path, secret: &str) -> bool {
-    let digest = pin(secret.as_bytes()).to_string();
-    let kept = std::fs::read_to_string(private.join(DIGESTS)).unwrap_or_default();
-    kept.lines().any(|line| tokens::is_same(line, &digest))
 }

@@ -12,13 +12,13 @@ use sluice_core::task::input::Found;
 use sluice_core::task::state::WorkspaceName;
 
 use super::Done;
-use super::run::sweep;
 use crate::clock::id_from;
 use crate::ground::Ground;
 use crate::runs::stream;
 use crate::service::{Started, say, start_as};
 use crate::tasks::Seen;
 use crate::triggers::chain_to;
+use crate::workbench::sweep;
 
 /// How long what a cancelled run was at may take to end.
 const END_WITHIN: Duration = Duration::from_secs(60);

@@ -8,9 +8,9 @@ use sluice_api::token::{CreateToken, Scope, TokenAnswer, TokenList};
 use sluice_worker::session::SessionId;
 
 use super::{Service, Who, whose};
-use crate::hands::is_secret_of;
 use crate::house::note;
 use crate::tokens::PREFIX;
+use crate::workbench::is_secret_of;
 
 /// How long somebody who is turned away waits for that to be written down.
 const STORED_WITHIN: Duration = Duration::from_secs(2);
@@ -75,8 +75,13 @@ impl Service {
     pub fn still_lets_in(&self, token: &str) -> bool {
         match self.tokens.list().into_iter().find(|kept| kept.id == token) {
             Some(kept) => kept.revoked_at.is_none(),
-            None => SessionId::new(token).is_ok_and(|id| self.ground.sessions.is_living(&id)),
+            None => SessionId::new(token).is_ok_and(|id| self.lives(&id)),
         }
+    }
+
+    /// Whether a session lives, here or at a crab.
+    fn lives(&self, id: &SessionId) -> bool {
+        self.ground.sessions.is_living(id) || self.ground.crabs.is_at(id.as_str())
     }
 
     /// A session shows the secret that it was started with. With the session the secret ends.
@@ -86,7 +91,7 @@ impl Service {
             return Err(unknown());
         }
         let denied = |problem| Denied { problem, token: Some(id.to_string()) };
-        if !self.ground.sessions.is_living(&id) {
+        if !self.lives(&id) {
             return Err(denied(Problem::new(
                 Status::Unauthorized,
                 "session_over",

@@ -17,9 +17,9 @@ use sluice_worker::session::Stream;
 
 use super::{ANSWER_WITHIN, Service, Who, wait};
 use crate::ground::Ground;
-use crate::hands::run::{data, sweep};
 use crate::runs::{SeenRun, id_of, stream};
 use crate::view_run;
+use crate::workbench::{data, sweep};
 
 /// How many runs a list shows.
 const MOST_LISTED: usize = 1000;

@@ -22,10 +22,11 @@ use serde_json::Value;
 use super::wait;
 use crate::clock::{id_from, new_id};
 use crate::ground::Ground;
-use crate::hands::run::{data, workspace_branch, workspace_pool};
+use crate::hands::run::{workspace_branch, workspace_pool};
 use crate::patrols;
 use crate::runs::{SeenRun, stream};
 use crate::triggers::chain;
+use crate::workbench::data;
 
 /// Whose work it is: the engine's own hands on this machine.
 pub(crate) const LOCAL: &str = "local";

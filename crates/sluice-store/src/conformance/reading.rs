@@ -95,6 +95,7 @@ pub fn the_log_comes_in_pages_and_in_order(place: Place<'_>) {
         assert!(read.is_sorted_by(|a, b| a.cursor < b.cursor));
     }
     assert_eq!(reader.log(Cursor(u64::MAX), 5).unwrap(), []);
+    assert_eq!(Some(reader.end().unwrap()), reader.log(Cursor(0), 9).unwrap().last().map(|it| it.cursor));
 }
 
 /// Readers that follow the log while it grows see every event once and in order.
@@ -155,6 +156,7 @@ pub fn empty_stores_answer(place: Place<'_>) {
     assert_eq!(reader.load(&id("s")).unwrap(), None);
     assert_eq!(reader.history(&id("s"), 0, 9).unwrap(), []);
     assert_eq!(reader.log(Cursor::default(), 9).unwrap(), []);
+    assert_eq!(reader.end().unwrap(), Cursor::default());
     assert_eq!(reader.open_streams(None, 9).unwrap(), []);
     let page = reader.list(&Query::default()).unwrap();
     assert_eq!((page.items, page.next), (Vec::new(), None));

@@ -154,6 +154,10 @@ impl State {
         found.take(limit).collect()
     }
 
+    pub(super) fn end(&self) -> Cursor {
+        self.log.last_key_value().map_or(Cursor::default(), |(place, _)| Cursor(*place))
+    }
+
     pub(super) fn open_streams(&self, after: Option<&StreamId>, limit: usize) -> Vec<StreamId> {
         let start = after.map_or(Bound::Unbounded, Bound::Excluded);
         let live = self.streams.range((start, Bound::Unbounded)).filter(|(_, it)| it.is_live());

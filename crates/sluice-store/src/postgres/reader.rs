@@ -99,6 +99,13 @@ impl Reader for PostgresReader {
         Ok(log)
     }
 
+    fn end(&mut self) -> Result<Cursor, StoreError> {
+        let found = self.rows("SELECT position, events FROM log ORDER BY position DESC LIMIT 1", &[])?;
+        let Some(row) = found.first() else { return Ok(Cursor::default()) };
+        let events = codec::decode(row.get(1)).map_err(|detail| self.link.corrupt(detail))?;
+        Ok(Cursor((row.get::<_, i64>(0) as u64 + events.len() as u64).saturating_sub(1)))
+    }
+
     fn open_streams(&mut self, after: Option<&StreamId>, limit: usize) -> Result<Vec<StreamId>, StoreError> {
         let sql = "SELECT id FROM stream WHERE live AND id > $1 ORDER BY id LIMIT $2";
         let start = after.map_or("", StreamId::as_str);

@@ -229,6 +229,15 @@ impl Reader for SqliteReader {
         Ok(log)
     }
 
+    fn end(&mut self) -> Result<Cursor, StoreError> {
+        let sql = "SELECT position, events FROM log ORDER BY position DESC LIMIT 1";
+        let mut statement = self.connection.prepare_cached(sql).map_err(self.fault())?;
+        let last = statement.query_row([], both).optional().map_err(self.fault())?;
+        let Some((position, events)) = last else { return Ok(Cursor::default()) };
+        let events = codec::decode(&events).map_err(|detail| self.place.corrupt(detail))?;
+        Ok(Cursor((position as u64 + events.len() as u64).saturating_sub(1)))
+    }
+
     fn open_streams(&mut self, after: Option<&StreamId>, limit: usize) -> Result<Vec<StreamId>, StoreError> {
         let read = || {
             let sql = "SELECT id FROM stream INDEXED BY stream_live WHERE live = 1 AND id > ?1 ORDER BY id LIMIT ?2";

@@ -13,6 +13,9 @@ use super::capture::{Capture, Captured};
 use super::sweep::timespec;
 use super::{ERRORS, Failure, OUTPUT, Script, system};
 
+/// Bytes that are read at once.
+const PIECE: usize = 16 * 1024;
+
 /// What one wait brought.
 pub(super) enum News {
     /// The first process has ended.
@@ -39,6 +42,8 @@ pub(super) struct Pipes {
     unsent: Vec<u8>,
     sent: usize,
     outputs: [Output; 2],
+    /// Made once: to give back and get anew so much memory at every look costs more than the look.
+    buffer: Vec<u8>,
 }
 
 impl Pipes {
@@ -64,6 +69,7 @@ impl Pipes {
             unsent: input.to_vec(),
             sent: 0,
             outputs: [output(Box::new(stdout), OUTPUT), output(Box::new(stderr), ERRORS)],
+            buffer: vec![0; PIECE],
         })
     }
 
@@ -106,14 +112,18 @@ impl Pipes {
         if self.sent == self.unsent.len() {
             self.input = None;
         }
-        self.outputs.iter_mut().for_each(Output::read);
+        self.read();
+    }
+
+    fn read(&mut self) {
+        self.outputs.iter_mut().for_each(|output| output.read(&mut self.buffer));
     }
 
     /// Reads until both outputs are closed, or nothing more came within the time.
     pub(super) fn drain(&mut self, within: Duration) -> Result<(), Failure> {
         let deadline = Instant::now() + within;
         loop {
-            self.outputs.iter_mut().for_each(Output::read);
+            self.read();
             let open: Vec<&Box<dyn Piped>> = self.outputs.iter().filter_map(|output| output.pipe.as_ref()).collect();
             let left = deadline.saturating_duration_since(Instant::now());
             if open.is_empty() || left.is_zero() {
@@ -136,11 +146,10 @@ impl Pipes {
 
 impl Output {
     /// Takes what is there, but not for ever: a program that never stops printing must still be told to end.
-    fn read(&mut self) {
-        let mut buffer = vec![0; 64 * 1024];
-        for _ in 0..16 {
+    fn read(&mut self, buffer: &mut [u8]) {
+        for _ in 0..64 {
             let Some(pipe) = &mut self.pipe else { return };
-            match pipe.read(&mut buffer) {
+            match pipe.read(buffer) {
                 Ok(0) => self.pipe = None,
                 Ok(count) => self.capture.push(&buffer[..count]),
                 Err(error) if would_block(&error) => return,

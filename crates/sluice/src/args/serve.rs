@@ -36,6 +36,31 @@ pub(crate) struct Serve {
     pub(crate) cors: Option<String>,
 }
 
+/// Work for an engine elsewhere
+///
+/// Registers with a colony of the engine at this address, takes the steps it is given, and reports. The token comes from
+/// SLUICE_TOKEN (scope worker). Steps work in a worktree of the colony's repository, and are brought back there. It comes
+/// back by itself when the engine was away. Ctrl-C or SIGTERM: it finishes what it is at, and takes no more; once more:
+/// it gives that back and ends.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Example:\n  SLUICE_TOKEN=… sluice worker --connect https://host:7433 --colony qk3vm8rtw2 --role reviewer"
+)]
+pub(crate) struct Worker {
+    /// Where the engine is
+    #[arg(long, value_name = "URL")]
+    pub(crate) connect: String,
+    /// The id of the colony whose work it does
+    #[arg(long, value_name = "C")]
+    pub(crate) colony: String,
+    /// What it is; `any` does anything
+    #[arg(long, value_name = "R")]
+    pub(crate) role: String,
+    /// What you call it: a worker of the same name in this home is the same worker
+    #[arg(long, value_name = "N")]
+    pub(crate) name: Option<String>,
+}
+
 /// Make, list and revoke the tokens of those who ask over the network
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Example:\n  sluice token create --scope read --name dashboard")]

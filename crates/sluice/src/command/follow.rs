@@ -159,3 +159,54 @@ fn took(step: &Value) -> Option<String> {
         _ => format!("{} m {} s", took / 60_000, took / 1000 % 60),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn event(number: u64, kind: &str, data: &Value) -> String {
+        json!({ "id": format!("run/a:{number}"), "type": kind, "time": "2026-11-15T12:00:00.000Z", "data": data })
+            .to_string()
+    }
+
+    fn run(question: &Value) -> Value {
+        json!({
+            "version": 4, "question": question,
+            "steps": [{ "id": "one", "status": "completed", "attempt": 1 }, { "id": "two", "status": "ready" }],
+        })
+    }
+
+    /// What is left to look at of these events, and where the steps are then.
+    fn heard(question: &Value, events: &[(u64, &str, Value)]) -> (Vec<u64>, Vec<String>) {
+        let (mut follow, mut run) = (Follow::new(Output::Json), run(question));
+        follow.show(&run);
+        let mut hear =
+            |it: &&(u64, &str, Value)| matches!(follow.hear(&mut run, &event(it.0, it.1, &it.2)), Heard::More);
+        let more = events.iter().filter(&mut hear).map(|(number, ..)| *number).collect();
+        (more, run["steps"].as_array().into_iter().flatten().map(|step| word(step, "status")).collect())
+    }
+
+    #[test]
+    fn the_beginning_and_the_end_of_a_step_say_all_and_the_rest_is_looked_at() {
+        let (started, completed) =
+            (json!({ "step_id": "two", "attempt": 1 }), json!({ "step_id": "two", "status": "completed" }));
+        let of_one = json!({ "step_id": "one", "attempt": 1 });
+        let none = json!({});
+        let events = [
+            (4, "step.started", of_one),
+            (5, "workflow.step.started", started.clone()),
+            (6, "step.ready", none.clone()),
+        ];
+        assert_eq!(heard(&Value::Null, &events), (vec![], vec!["completed".into(), "running".into()]));
+        let events = [(5, "process.step_started", started.clone()), (6, "process.step_completed", completed.clone())];
+        assert_eq!(heard(&Value::Null, &events), (vec![], vec!["completed".into(), "completed".into()]));
+        let failed = json!({ "step_id": "two", "status": "failed" });
+        let events =
+            [(5, "step.failed", failed.clone()), (6, "process.step_completed", failed), (7, "run.completed", none)];
+        assert_eq!(heard(&Value::Null, &events).0, [5, 6, 7]);
+        // The run may wait for the answer from here on.
+        assert_eq!(heard(&json!({ "id": "q" }), &[(5, "step.completed", completed)]).0, [5]);
+    }
+}

@@ -1,7 +1,7 @@
 //! The server answers as its OpenAPI document says: every operation is asked for once and done, and its answer has all
 //! that the document promises and nothing that it does not mention.
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 
 use serde_json::{Value, json};
 
@@ -41,6 +41,7 @@ fn look_around(api: &mut Described, home: &Home) {
     assert_eq!(api.does("GET", "/v1/faults", ""), json!({ "faults": [] }));
     assert!(api.does("GET", "/metrics", "").as_str().unwrap().contains("sluice_faults 0"));
     assert!(api.does("GET", "/v1/events?type=*&since=1h&follow=false", "").is_string());
+    follow(api);
     let file = home.path("copy.db");
     api.does("POST", "/v1/backup", &json!({ "file": file }).to_string());
     assert!(file.exists());
@@ -48,6 +49,35 @@ fn look_around(api: &mut Described, home: &Home) {
     api.does("GET", "/v1/tokens", "");
     let revoked = api.does("DELETE", &format!("/v1/tokens/{}", id_of(&made, "/token/id")), "");
     assert!(revoked["token"]["revoked_at"].is_string());
+}
+
+/// What does not end: it is asked for, and left when it has begun.
+fn follow(api: &mut Described) {
+    let shown = format!("authorization: Bearer {}\r\n", api.secret);
+    let mut stream = api.served.connect();
+    stream.write_all(request("GET", "/events?type=*&after=0", &shown, 0).as_bytes()).unwrap();
+    let mut lines = BufReader::new(stream).lines().map(Result::unwrap);
+    assert_eq!(lines.next().unwrap(), "HTTP/1.1 200 OK");
+    let form = format!("content-type: {}", api.operation("GET", "/events").done().1.unwrap());
+    assert!(lines.by_ref().any(|line| line == form), "no {form}");
+    assert!(lines.any(|line| line == "retry: 1000"), "no greeting");
+    api.note("GET", "/events");
+    upgrade(api, "/v1/ws/events");
+}
+
+/// A connection that becomes a WebSocket.
+fn upgrade(api: &mut Described, path: &str) {
+    let more = format!(
+        "authorization: Bearer {}\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n",
+        api.secret
+    );
+    let asked = request("GET", path, &more, 0).replace("connection: close", "connection: upgrade");
+    let mut stream = api.served.connect();
+    stream.write_all(asked.as_bytes()).unwrap();
+    let mut heard = [0; 12];
+    stream.read_exact(&mut heard).unwrap();
+    assert_eq!(&heard, b"HTTP/1.1 101");
+    api.note("GET", path);
 }
 
 fn projects(api: &mut Described, home: &Home) {
@@ -200,19 +230,7 @@ fn missions(api: &mut Described) {
     api.does("GET", "/v1/status", "");
     assert_eq!(api.does("GET", &format!("/v1/missions/{mission}"), "")["tasks"][0]["status"], "completed");
     api.does("GET", "/v1/missions", "");
-    // A connection that a crab listens on.
-    let more = format!(
-        "authorization: Bearer {}\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n",
-        api.secret
-    );
-    let asked = request("GET", "/v1/ws/crab/clawde", &more, 0).replace("connection: close", "connection: upgrade");
-    let mut stream = api.served.connect();
-    stream.write_all(asked.as_bytes()).unwrap();
-    let mut heard = [0; 12];
-    stream.read_exact(&mut heard).unwrap();
-    assert_eq!(&heard, b"HTTP/1.1 101");
-    api.note("GET", "/v1/ws/crab/clawde");
-    drop(stream);
+    upgrade(api, "/v1/ws/crab/clawde");
     assert_eq!(api.does("DELETE", "/v1/crabs/clawde", "")["state"], "offline");
     assert_eq!(api.does("DELETE", &format!("/v1/missions/{mission}"), "")["status"], "failed");
 }

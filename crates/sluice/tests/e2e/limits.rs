@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::home::{Home, run as ran_to_end};
+use super::home::{Home, Pipe, run as ran_to_end};
 use super::process;
 use super::recipes::{all_gone, begin, events, fresh, grimoire, question, start, step, text, told, until_status};
 
@@ -77,6 +77,55 @@ fn of_200_items_never_more_than_8_are_alive() {
     let (most, starts) = most_alive(&home);
     assert!(most <= 8 && starts == 200, "{most} alive, {starts} started");
     eprintln!("200 items with max_concurrent 8 took {took:?}");
+}
+
+#[test]
+fn steps_with_a_worktree_of_their_own_that_write_the_same_are_held() {
+    let home = fresh();
+    let [told, go, other_told, other_go] = ["told", "go", "other-told", "other-go"].map(|name| home.pipe(name));
+    let wait = |told: &Pipe, go: &Pipe| {
+        format!("test -e \"$SLUICE_HOME/again\" || {{ echo > {}; cat {}; }}", told.path(), go.path())
+    };
+    let steps = format!(
+        "max_parallel: 2
+steps:
+  - name: one
+    needs: []
+    harness: shell
+    workspace: own
+    prompt: |
+      {}
+      echo one > same.txt
+  - name: two
+    needs: []
+    harness: shell
+    workspace: own
+    prompt: |
+      {}
+      echo two > same.txt
+",
+        wait(&told, &go),
+        wait(&other_told, &other_go)
+    );
+    grimoire(&home, "mine", &steps);
+    let id = begin(&home, &["mine"]);
+    // Both begin before either is merged.
+    told.hear();
+    other_told.hear();
+    go.let_go();
+    home.until_event(&id, "workflow.step.completed", 1);
+    other_go.let_go();
+    let run = until_status(&home, &id, "held");
+    let asked = question(&home, &id);
+    assert_eq!(text(&asked["step"]), "two");
+    assert!(text(&asked["reason"]).starts_with("conflict: its work is on `sluice/part-"), "{asked:#}");
+    let same = Path::new(text(&run["workspace"])).join("same.txt");
+    assert_eq!(std::fs::read_to_string(&same).unwrap(), "one\n");
+    // Done again, it starts where the other is.
+    std::fs::write(home.place().join("again"), "").unwrap();
+    home.json(&["answer", &id, "retry"]);
+    until_status(&home, &id, "completed");
+    assert_eq!(std::fs::read_to_string(&same).unwrap(), "two\n");
 }
 
 #[test]

@@ -149,6 +149,25 @@ fn a_recipe_that_cannot_be_started_is_noted_and_holds_up_nobody() {
 }
 
 #[test]
+fn a_run_that_waits_for_a_person_starts_a_recipe() {
+    let home = Home::empty();
+    let gate = "steps: [{name: check, type: gate, command: 'false'}]\n";
+    for (name, event) in [("of-run", "run.blocked"), ("of-workflow", "workflow.blocked")] {
+        let steps = "input: [{name: reason}]\nsteps: [{name: tell, type: script, command: 'echo ${input.reason}'}]\n";
+        recipe(&home, name, &format!("trigger: {{event: {event}}}\n{steps}"));
+    }
+    recipe(&home, "checks", gate);
+    assert_eq!(home.sluice(&["start", "checks"]).code, 10);
+    let run = until_ended(&home, "of-run");
+    assert_eq!(run["steps"][0]["output"], "the check failed: exit code 1");
+    super::recipes::grimoire(&home, "mine", gate);
+    let id = super::recipes::begin(&home, &["mine"]);
+    until_ended(&home, "of-workflow");
+    assert_eq!(super::recipes::told(&home, &id, "workflow.blocked"), ["workflow.blocked check"], "once");
+    assert_eq!((count(&home, "of-run"), count(&home, "of-workflow")), (1, 1));
+}
+
+#[test]
 fn what_scripts_of_forgotten_runs_printed_is_removed() {
     let home = Home::empty();
     let folder = home.place().join("sessions/printed");

@@ -1,85 +1,24 @@
-//! Scripts and gates: a shell in the run's folder, with the values in its environment.
+//! The commands at the end of a run.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sluice_core::recipe::{Data, FailureKind};
 use sluice_core::run::effect::Script as Wanted;
-use sluice_core::run::{Outcome, Perform};
-use sluice_worker::harness::result::result;
-use sluice_worker::process::{self, Cancel, Ending, Program, Script, kill_leftover};
+use sluice_worker::process::{Program, Script, kill_leftover};
 
-use super::super::{GRACE, OUTPUT_LIMIT, record, start};
-use super::{Failed, Performed};
+use super::super::OUTPUT_LIMIT;
 use crate::ground::Ground;
 use crate::projects::described;
-use crate::runs::{SeenRun, Setting};
-
-/// Bytes of what a command prints that are kept in the run; all of a longer output's beginning and end.
-const KEPT: usize = 1 << 20;
-/// How much of it is a summary.
-const SUMMARY: usize = 2000;
-
-/// Runs the command of a step.
-pub(super) fn run(ground: &Arc<Ground>, setting: &Setting, wanted: &Perform, name: &str, script: &Wanted) -> Performed {
-    let mut environment = start::inherited(ground);
-    environment.extend(start::about_run(ground, setting, wanted));
-    environment.extend(script.environment.iter().cloned());
-    let record = record(ground, name, "step");
-    kill_leftover(&record).map_err(|failure| described(&failure))?;
-    let cancel = Cancel::new().map_err(|error| error.to_string())?;
-    let _running = ground.performs(name, cancel.clone());
-    let script = Script {
-        program: Program::Shell(script.script.clone()),
-        environment,
-        folder: PathBuf::from(setting.folder()),
-        input: Vec::new(),
-        timeout: None, // the run has its own, and ends it
-        grace: GRACE,
-        output_limit: KEPT,
-        output_file: printed(ground, name),
-        record,
-    };
-    let ended = process::run(&script, &cancel).map_err(|failure| described(&failure))?;
-    let stdout = ended.stdout.text();
-    let found = result(&stdout);
-    let outcome = Outcome {
-        summary: stdout.trim().chars().take(SUMMARY).collect(),
-        result: found.result,
-        output: Data::Text(stdout.strip_suffix('\n').unwrap_or(&stdout).to_owned()),
-        exit_code: if let Ending::Code(code) = ended.ending { Some(code) } else { None },
-        stderr: Some(ended.stderr.text()),
-        commit: None,
-    };
-    let last = ended.stderr.text();
-    let last = last.lines().rev().find(|line| !line.trim().is_empty()).map(|line| format!(": {}", line.trim()));
-    let failed = |kind, what: String| {
-        Err(Failed { kind, error: format!("{what}{}", last.unwrap_or_default()), outcome: Box::new(outcome.clone()) })
-    };
-    match ended.ending {
-        Ending::Code(0) => Ok(outcome),
-        Ending::Code(code) => failed(FailureKind::Failed, format!("it ended with exit code {code}")),
-        Ending::Signal(signal) => failed(FailureKind::Crashed, format!("signal {signal} ended it")),
-        Ending::TimedOut => failed(FailureKind::Timeout, "its time was over".into()),
-        Ending::Cancelled => failed(FailureKind::Failed, "it was ended".into()),
-    }
-}
-
-/// Where the output of a script goes that is longer than a run keeps.
-fn printed(ground: &Ground, name: &str) -> Option<PathBuf> {
-    let folder = ground.places.printed();
-    std::fs::create_dir_all(&folder).ok()?;
-    // Its last part is put in place of an ending, so the name gets one.
-    Some(folder.join(format!("{name}.script")))
-}
+use crate::runs::SeenRun;
+use crate::workbench::{GRACE, inherited};
 
 /// Runs a command that belongs to the end of a run.
 pub(super) fn hook(ground: &Arc<Ground>, seen: &SeenRun, effect: &str, script: &Wanted) -> Result<(), String> {
-    let mut environment = start::inherited(ground);
+    let mut environment = inherited(ground);
     environment.insert("SLUICE_RUN".into(), seen.id.clone());
     environment.extend(script.environment.iter().cloned());
-    let record = record(ground, &seen.id, effect);
+    let record = ground.record(&seen.id, effect);
     kill_leftover(&record).map_err(|failure| described(&failure))?;
     let script = Script {
         program: Program::Shell(script.script.clone()),

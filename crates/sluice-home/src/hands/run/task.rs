@@ -7,9 +7,9 @@ use sluice_api::task::CreateTask;
 use sluice_core::recipe::{Data, FailureKind};
 use sluice_core::run::{Job, Outcome, Perform};
 
-use super::{Failed, Performed};
 use crate::ground::Ground;
 use crate::runs::SeenRun;
+use crate::workbench::{Failed, Performed};
 
 /// Between two looks, whatever was heard.
 const LOOK: Duration = Duration::from_secs(60);

@@ -10,10 +10,11 @@ use sluice_core::run::state::ItemStatus;
 use sluice_core::run::{CONFLICT, Part, Perform};
 use sluice_worker::workspace::{Binding, Pool, WorkspaceName};
 
-use super::{Failed, label};
+use super::label;
 use crate::ground::Ground;
 use crate::projects::{described, open};
 use crate::runs::SeenRun;
+use crate::workbench::Failed;
 
 /// How long an item waits for those before it to be merged, between two looks.
 const LOOK: Duration = Duration::from_secs(600);

@@ -1,0 +1,274 @@
+//! Where work is done: sessions, harnesses, folders, and the one way in which a step of a run is carried out. The engine's
+//! own hands and a worker on another machine do it here alike.
+//!
+//! It knows neither tasks nor runs beyond what an order says, and decides nothing.
+
+mod agent;
+mod environment;
+mod script;
+
+pub(crate) use environment::{inherited, is_secret_of, token};
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use sluice_api::Problem;
+use sluice_core::lifecycle::Permissions;
+use sluice_core::recipe::{Data, FailureKind};
+use sluice_core::run::effect::Script;
+use sluice_core::run::{Outcome, Report};
+use sluice_worker::harness::Harnesses;
+use sluice_worker::process::{Cancel, end_marked};
+use sluice_worker::session::{Config as SessionConfig, Failure, SessionId, Sessions};
+use sluice_worker::tmux::Tmux;
+
+use crate::config::Config;
+use crate::log::Log;
+use crate::places::Places;
+use crate::projects::described;
+
+/// How long an agent may take to end.
+pub(crate) const GRACE: Duration = Duration::from_secs(5);
+/// How long what a cancelled run has started may take to end by itself.
+const HURRY: Duration = Duration::from_millis(500);
+
+/// A place to work at.
+pub struct Workbench {
+    /// Where everything stands.
+    pub places: Places,
+    /// What a person has set.
+    pub config: Config,
+    /// The agents' processes.
+    pub sessions: Sessions,
+    /// How agents are started.
+    pub harnesses: Harnesses,
+    /// Our own program.
+    pub program: PathBuf,
+    /// What goes wrong and fails nothing else is told there.
+    pub log: Arc<Log>,
+    /// What runs are at, by its name; and what was ended before it began.
+    performing: Mutex<Performing>,
+}
+
+/// A part of a step that is to be carried out, with all that is needed for it.
+#[derive(Clone, Debug)]
+pub struct Order {
+    /// Its name, the same however often it is asked for: of its session and its notes.
+    pub name: String,
+    /// Of which run.
+    pub run: String,
+    /// Which step.
+    pub step: String,
+    /// Which attempt.
+    pub attempt: u32,
+    /// As what.
+    pub role: String,
+    /// With which agent program; the usual one unless given.
+    pub harness: Option<String>,
+    /// What the agent may do.
+    pub permissions: Permissions,
+    /// Where.
+    pub folder: PathBuf,
+    /// How it speaks for its step.
+    pub voice: Voice,
+    /// What.
+    pub work: Work,
+}
+
+/// How something that is carried out speaks for its step.
+#[derive(Clone, Debug)]
+pub enum Voice {
+    /// To the engine of this home, which knows its processes.
+    OfThisHome,
+    /// To an engine elsewhere, with what stands in these variables.
+    Elsewhere {
+        /// Their names and values.
+        environment: Vec<(String, String)>,
+    },
+}
+
+/// What is to be done.
+#[derive(Clone, Debug)]
+pub enum Work {
+    /// An agent is told this.
+    Agent {
+        /// What.
+        prompt: String,
+    },
+    /// A command.
+    Script(Script),
+}
+
+/// What came of it.
+pub(crate) type Performed = Result<Outcome, Failed>;
+
+/// Why it failed.
+#[derive(Debug)]
+pub(crate) struct Failed {
+    pub(crate) kind: FailureKind,
+    pub(crate) error: String,
+    pub(crate) outcome: Box<Outcome>,
+}
+
+impl Failed {
+    /// Something kept it from being done.
+    pub(crate) fn because(error: impl Into<String>) -> Failed {
+        Failed { kind: FailureKind::Failed, error: error.into(), outcome: Box::default() }
+    }
+}
+
+impl From<String> for Failed {
+    fn from(error: String) -> Self {
+        Failed::because(error)
+    }
+}
+
+/// What came of it, for the run.
+pub(crate) fn reported(performed: Performed) -> Report {
+    match performed {
+        Ok(outcome) => Report::Completed(outcome),
+        Err(Failed { kind, error, outcome }) => Report::Failed { kind, error, outcome: *outcome },
+    }
+}
+
+/// What runs are at.
+#[derive(Default)]
+struct Performing {
+    scripts: BTreeMap<String, Cancel>,
+    stopped: BTreeSet<String>,
+}
+
+/// A script that can be ended while this lives.
+pub(crate) struct Running<'a> {
+    bench: &'a Workbench,
+    name: String,
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.bench.performing().scripts.remove(&self.name);
+    }
+}
+
+impl Workbench {
+    /// A place to work at, with what a person has set for it.
+    pub fn open(places: Places, config: Config, program: PathBuf, log: Arc<Log>) -> Result<Workbench, Problem> {
+        link_programs(&places, &program)?;
+        let harnesses = config
+            .known_harnesses()
+            .map_err(|why| Problem::bad_request(format!("{}: {why}", places.config().display())))?;
+        let tmux = Tmux::new("tmux", places.tmux_socket());
+        let sessions = Sessions::new(SessionConfig {
+            folder: places.sessions().join("live"),
+            program: vec![program.clone().into(), "shim".into()],
+            tmux: tmux.version().is_ok().then_some(tmux),
+        })
+        .map_err(|failure| Problem::fault(described(&failure)))?;
+        Ok(Workbench { places, config, sessions, harnesses, program, log, performing: Mutex::default() })
+    }
+
+    /// Carries an order out, to its end. Asked for again after a crash, a living agent is adopted; a script is ended
+    /// first and then run again.
+    pub(crate) fn perform(&self, order: &Order) -> Performed {
+        if self.was_stopped(&order.name) {
+            return Err(Failed::because("it was ended before it began"));
+        }
+        match &order.work {
+            Work::Agent { prompt } => agent::run(self, order, prompt),
+            Work::Script(script) => script::run(self, order, script),
+        }
+    }
+
+    /// Ends what is carried out under a name, or keeps it from beginning.
+    pub(crate) fn stop(&self, name: &str) -> Result<(), String> {
+        self.stop_performance(name);
+        let Ok(id) = SessionId::new(name) else { return Ok(()) };
+        match self.sessions.end(&id, GRACE, "the run moved on") {
+            Ok(_) | Err(Failure::Unknown(_)) => Ok(()),
+            Err(failure) => Err(described(&failure)),
+        }
+    }
+
+    /// Where notes about commands are.
+    pub(crate) fn commands(&self) -> PathBuf {
+        self.places.sessions().join("commands")
+    }
+
+    /// Where it is noted that a command of a task or run runs.
+    pub(crate) fn record(&self, of: &str, effect: &str) -> PathBuf {
+        let plain = |letter: char| if letter.is_ascii_alphanumeric() { letter } else { '-' };
+        let name: String = effect.chars().map(plain).collect();
+        let folder = self.commands();
+        // Without the folder the command says what is wrong.
+        let _ = std::fs::create_dir_all(&folder);
+        folder.join(format!("{of}-{name}.json"))
+    }
+
+    fn performing(&self) -> MutexGuard<'_, Performing> {
+        self.performing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A script of a run begins; it is ended when somebody asks for that.
+    pub(crate) fn performs(&self, name: &str, cancel: Cancel) -> Running<'_> {
+        let mut performing = self.performing();
+        if performing.stopped.contains(name) {
+            cancel.cancel();
+        }
+        performing.scripts.insert(name.to_owned(), cancel);
+        Running { bench: self, name: name.to_owned() }
+    }
+
+    /// Something that a run is at is to end, or never to begin.
+    pub(crate) fn stop_performance(&self, name: &str) {
+        let mut performing = self.performing();
+        performing.scripts.get(name).iter().for_each(|cancel| cancel.cancel());
+        performing.stopped.insert(name.to_owned());
+    }
+
+    /// Something has come to its end, and cannot be asked for again.
+    pub(crate) fn performed(&self, name: &str) {
+        self.performing().stopped.remove(name);
+    }
+
+    /// Whether something was ended before it began.
+    pub(crate) fn was_stopped(&self, name: &str) -> bool {
+        self.performing().stopped.contains(name)
+    }
+}
+
+/// Ends every process of a run that has ended, in its groups or not, also what steps left behind that are long over.
+pub(crate) fn sweep(run: &str) -> usize {
+    end_marked(&format!("SLUICE_RUN={run}"), HURRY)
+}
+
+/// A value of a program's, as conditions and variables read it.
+pub(crate) fn data(value: &serde_json::Value) -> Data {
+    use serde_json::Value;
+    match value {
+        Value::Null => Data::Null,
+        Value::Bool(it) => Data::Bool(*it),
+        Value::Number(number) => Data::Number(number.to_string()),
+        Value::String(text) => Data::Text(text.clone()),
+        Value::Array(items) => Data::List(items.iter().map(data).collect()),
+        Value::Object(table) => Data::Table(table.iter().map(|(key, value)| (key.clone(), data(value))).collect()),
+    }
+}
+
+/// Puts our program where every session finds it, under the names it answers to.
+fn link_programs(places: &Places, program: &Path) -> Result<(), Problem> {
+    let folder = places.programs();
+    let failed = |error: std::io::Error| Problem::fault(format!("{} cannot be used: {error}", folder.display()));
+    std::fs::create_dir_all(&folder).map_err(failed)?;
+    for name in ["sluice", "orange", "wo"] {
+        let link = folder.join(name);
+        if std::fs::read_link(&link).is_ok_and(|target| target == program) {
+            continue;
+        }
+        let draft = folder.join(format!(".{name}-{}", std::process::id()));
+        let made = std::os::unix::fs::symlink(program, &draft).and_then(|()| std::fs::rename(&draft, &link));
+        made.map_err(failed)?;
+    }
+    Ok(())
+}

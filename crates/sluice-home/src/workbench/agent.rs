@@ -1,0 +1,172 @@
+//! Agents without a terminal: their stream read as it comes, and judged by what they say and not by how they exit alone.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+use sluice_core::lifecycle::Permissions as Allowed;
+use sluice_core::recipe::{Data, FailureKind};
+use sluice_core::run::{Outcome, Usage};
+use sluice_worker::harness::result::result;
+use sluice_worker::harness::stream::{Exit, Reader, Usage as Told};
+use sluice_worker::harness::{Harness, Invocation, Mode, Permissions, Request};
+use sluice_worker::session::{Cause, End, Gone, How, Limits, Place, SessionId, Spec, Stream};
+
+use super::environment::{about, inherited, token};
+use super::{Failed, GRACE, Order, Performed, Voice, Workbench, data};
+use crate::projects::described;
+
+/// How often an agent's stream is read while nothing else happens.
+const READ: Duration = Duration::from_millis(500);
+/// Bytes that are read at once.
+const PIECE: usize = 1 << 20;
+/// Bytes of complaints that are looked at.
+const COMPLAINTS: usize = 16 << 10;
+/// The harness of a home that names none.
+const DEFAULT_HARNESS: &str = "claude";
+
+/// Starts the agent of an order, or adopts the one that an earlier process started, and waits for its end.
+pub(super) fn run(bench: &Workbench, order: &Order, prompt: &str) -> Performed {
+    let name = order.harness.as_ref().or(bench.config.defaults.harness.as_ref());
+    let harness =
+        bench.harnesses.get(name.map_or(DEFAULT_HARNESS, String::as_str)).map_err(|error| error.to_string())?;
+    let id = SessionId::new(&order.name)?;
+    let private = bench.places.attempt(&order.name);
+    let mut environment = inherited(bench);
+    environment.extend(about(bench, order));
+    if let Voice::OfThisHome = &order.voice {
+        environment.insert("SLUICE_TOKEN".into(), token(&id, &private)?);
+    }
+    let lookup = |name: &str| environment.get(name).map(OsString::from);
+    let permissions = match order.permissions {
+        Allowed::Full => Permissions::Full,
+        Allowed::Reduced => Permissions::Reduced,
+    };
+    let request = Request {
+        mode: Mode::Headless,
+        permissions,
+        prompt,
+        workspace: &order.folder,
+        private: &private,
+        sluice: &bench.program,
+        environment: &lookup,
+    };
+    let invocation = harness.invocation(&request).map_err(|error| error.to_string())?;
+    let spec = spec(id.clone(), invocation, environment, &order.folder, &private)?;
+    bench.sessions.start(&spec).map_err(|failure| described(&failure))?;
+    let (over, ended) = channel();
+    let watched =
+        bench.sessions.watch(&id, move |_, gone| drop(over.send(gone.map_err(|failure| described(&failure)))));
+    watched.map_err(|failure| described(&failure))?;
+    follow(bench, &id, harness, &ended)
+}
+
+fn spec(
+    id: SessionId,
+    invocation: Invocation,
+    mut environment: BTreeMap<String, String>,
+    folder: &Path,
+    private: &Path,
+) -> Result<Spec, String> {
+    let unprepared = |error: std::io::Error| format!("cannot prepare {}: {error}", private.display());
+    invocation.prepare().map_err(unprepared)?;
+    let input: Option<PathBuf> = match &invocation.stdin {
+        None => None,
+        Some(bytes) => {
+            let path = private.join("stdin");
+            std::fs::create_dir_all(private).and_then(|()| std::fs::write(&path, bytes)).map_err(unprepared)?;
+            Some(path)
+        }
+    };
+    for gone in &invocation.env_unset {
+        environment.remove(gone);
+    }
+    let text = |word: &OsString| word.to_string_lossy().into_owned();
+    environment.extend(invocation.env_set.iter().map(|(name, value)| (name.clone(), text(value))));
+    let arguments = invocation.argv.iter().map(text).collect();
+    let folder = folder.to_owned();
+    Ok(Spec { id, arguments, environment, folder, place: Place::Headless { input }, limits: Limits::default() })
+}
+
+/// Reads an agent's stream until it is over. One that says nothing for too long, or does not end after its last words,
+/// is ended.
+fn follow(bench: &Workbench, id: &SessionId, harness: &Harness, ended: &Receiver<Result<Gone, String>>) -> Performed {
+    let mut reader = Reader::new(harness.output);
+    let (mut at, mut heard, mut finished) = (0, Instant::now(), None);
+    let mut silent = None;
+    let gone = loop {
+        let over = match ended.recv_timeout(READ) {
+            Ok(gone) => Some(gone?),
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) => return Err(Failed::because("nobody saw how it ended")),
+        };
+        let before = at;
+        while let Ok(chunk) = bench.sessions.output_from(id, Stream::Output, at, PIECE) {
+            if chunk.bytes.is_empty() {
+                break;
+            }
+            at = chunk.next();
+            reader.feed(&chunk.bytes);
+        }
+        if at != before {
+            heard = Instant::now();
+        }
+        if let Some(gone) = over {
+            break gone;
+        }
+        let limit = if at == 0 { harness.watchdogs.start_up } else { harness.watchdogs.silence };
+        let now = Instant::now();
+        if reader.is_final() && now - *finished.get_or_insert(now) > harness.watchdogs.after_result {
+            end(bench, id)?;
+        } else if heard.elapsed() > limit && silent.is_none() {
+            silent = Some(format!("it said nothing for {} seconds", limit.as_secs()));
+            end(bench, id)?;
+        }
+    };
+    judged(bench, id, reader, &gone, silent)
+}
+
+fn end(bench: &Workbench, id: &SessionId) -> Result<(), Failed> {
+    bench.sessions.end(id, GRACE, "a watchdog").map(drop).map_err(|failure| Failed::because(described(&failure)))
+}
+
+/// What became of it: by its last words, and by how it ended.
+fn judged(bench: &Workbench, id: &SessionId, reader: Reader, gone: &Gone, silent: Option<String>) -> Performed {
+    let (exit, crashed) = match &gone.how {
+        How::Lost { why } => (Exit::Signal(9), Some(why.clone())),
+        How::Exited(record) => match (&record.end, record.cause) {
+            (End::Code(code), _) => (Exit::Code(*code), None),
+            (End::Signal(signal), Cause::Itself) if !reader.is_final() => {
+                (Exit::Signal(*signal), Some(format!("signal {signal} ended it")))
+            }
+            (End::Signal(signal), _) => (Exit::Signal(*signal), None),
+            (End::NotStarted(why), _) => (Exit::Code(127), Some(format!("it could not be started: {why}"))),
+        },
+    };
+    let complaints = bench.sessions.output_tail(id, Stream::Errors, COMPLAINTS).map(|it| it.bytes).unwrap_or_default();
+    let ended = reader.finish(exit, &complaints);
+    let said = result(&ended.text);
+    let outcome = Box::new(Outcome {
+        summary: said.summary,
+        result: said.result,
+        output: said.value.as_ref().map_or_else(|| Data::Text(ended.text.clone()), data),
+        exit_code: if let Exit::Code(code) = exit { Some(code) } else { None },
+        stderr: Some(String::from_utf8_lossy(&complaints).into_owned()),
+        commit: None,
+        usage: used(ended.usage),
+    });
+    match (silent, crashed, ended.error) {
+        (Some(error), ..) => Err(Failed { kind: FailureKind::Timeout, error, outcome }),
+        (None, Some(error), _) => Err(Failed { kind: FailureKind::Crashed, error, outcome }),
+        (None, None, Some(error)) => Err(Failed { kind: FailureKind::Failed, error, outcome }),
+        (None, None, None) => Ok(*outcome),
+    }
+}
+
+/// What an agent used up, if its program tells anything of it.
+fn used(told: Told) -> Option<Box<Usage>> {
+    let Told { input, cached, output, total, cost } = told;
+    (told != Told::default()).then(|| Box::new(Usage { input, cached, output, total, cost }))
+}

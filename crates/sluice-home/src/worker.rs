@@ -1,0 +1,273 @@
+//! A worker on a machine of its own: it registers with an engine elsewhere, takes the steps it is given, carries them out
+//! at its workbench, and reports. Nothing is decided here.
+//!
+//! It outlives the connection and the engine: what it is at goes on, and is reported when somebody answers again. Started
+//! again after a crash it is the same crab, is told what it holds, and adopts the agents that still live.
+
+mod job;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use sluice_api::Client;
+use sluice_api::client::letters;
+use sluice_api::problem::{Problem, Status};
+use sluice_worker::session::{SessionId, Stream};
+
+use crate::clock::new_id;
+use crate::workbench::Workbench;
+use job::Job;
+
+/// How often a worker gives a sign of life, and tells what its agents say.
+const HEARTBEAT: Duration = Duration::from_secs(5);
+/// How long it waits at first before it tries again, and at most.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// Letters of what an agent says that are told as progress.
+const LONGEST_PROGRESS: usize = 500;
+
+/// It works.
+const WORKING: u8 = 0;
+/// It finishes what it is at, and takes no more.
+const FINISHING: u8 = 1;
+/// It ends now, and gives back what it is at.
+const LEAVING: u8 = 2;
+
+/// For whom it works, and as what.
+#[derive(Clone, Debug)]
+pub struct Hiring {
+    /// Where the engine is.
+    pub url: String,
+    /// Whose work it does.
+    pub colony: String,
+    /// As what.
+    pub role: String,
+    /// What people call it.
+    pub name: String,
+}
+
+/// A worker.
+pub struct Worker {
+    bench: Workbench,
+    client: Client,
+    hiring: Hiring,
+    /// What the engine knows it by.
+    crab: String,
+    stage: AtomicU8,
+    inner: Mutex<Inner>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Inner {
+    /// What it is at, by the number of the handing-out.
+    jobs: BTreeMap<u64, Arc<Job>>,
+    /// The way to the engine, while there is a connection.
+    say: Option<Box<dyn Fn(String) -> bool + Send>>,
+}
+
+impl Worker {
+    /// A worker at this bench. It has the same name for the engine as it had here before.
+    pub fn new(bench: Workbench, client: Client, hiring: Hiring) -> Result<Arc<Worker>, Problem> {
+        let file = bench.places.home().join("crab");
+        let unusable = |why: String| Problem::fault(format!("{} cannot be used: {why}", file.display()));
+        let crab = match std::fs::read_to_string(&file) {
+            Ok(text) if !text.trim().is_empty() => text.trim().to_owned(),
+            Ok(_) => return Err(Problem::fault(format!("{} is empty", file.display())).hint("remove it")),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                let id = new_id().map_err(Problem::fault)?;
+                sluice_worker::taskfile::write(&file, format!("{id}\n").as_bytes())
+                    .map_err(|error| unusable(error.to_string()))?;
+                id
+            }
+            Err(error) => return Err(unusable(error.to_string())),
+        };
+        let (stage, inner) = (AtomicU8::new(WORKING), Mutex::default());
+        Ok(Arc::new(Worker { bench, client, hiring, crab, stage, inner, changed: Condvar::new() }))
+    }
+
+    /// What the engine knows it by.
+    pub fn crab(&self) -> &str {
+        &self.crab
+    }
+
+    /// Works until it is told to stop, or the engine does not want it. `registered` is called once it is known.
+    pub fn run(self: &Arc<Self>, registered: impl FnOnce()) -> Result<(), Problem> {
+        let weak = Arc::downgrade(self);
+        let thread = std::thread::Builder::new().name("heartbeat".into());
+        let spawned = thread.spawn(move || {
+            while let Some(worker) = weak.upgrade() {
+                worker.beat();
+                worker.pause(HEARTBEAT);
+            }
+        });
+        spawned.map_err(|error| Problem::fault(error.to_string()))?;
+        let (mut registered, mut wait) = (Some(registered), FIRST_PAUSE);
+        while self.goes_on() {
+            let ended = self.register().and_then(|()| {
+                registered.take().into_iter().for_each(|registered| registered());
+                wait = FIRST_PAUSE;
+                self.listen()
+            });
+            match ended {
+                Err(problem) if !is_passing(&problem) => return Err(problem),
+                Err(problem) => self.bench.log.line(&format!("not connected: {}", problem.message)),
+                Ok(()) => {}
+            }
+            if self.goes_on() {
+                self.pause(wait);
+                wait = (wait * 2).min(LONGEST_PAUSE);
+            }
+        }
+        self.leave()
+    }
+
+    /// Stops: first it finishes what it is at; told again, it gives that back.
+    pub fn stop(&self) {
+        let stage = match self.stage.load(Ordering::Relaxed) {
+            WORKING => FINISHING,
+            _ => LEAVING,
+        };
+        self.stage.store(stage, Ordering::Relaxed);
+        let mut inner = self.inner();
+        if stage == LEAVING {
+            inner.jobs.values().for_each(|job| job.give_back(&self.bench));
+        }
+        if stage == LEAVING || inner.jobs.is_empty() {
+            inner.say = None; // that ends the connection
+        }
+        self.changed.notify_all();
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether it is to be connected: it works, or has something to finish.
+    fn goes_on(&self) -> bool {
+        match self.stage.load(Ordering::Relaxed) {
+            WORKING => true,
+            FINISHING => !self.inner().jobs.is_empty(),
+            _ => false,
+        }
+    }
+
+    fn is_leaving(&self) -> bool {
+        self.stage.load(Ordering::Relaxed) == LEAVING
+    }
+
+    /// Waits, unless it is told to stop meanwhile.
+    fn pause(&self, most: Duration) {
+        let before = self.stage.load(Ordering::Relaxed);
+        let inner = self.inner();
+        let stays = |_: &mut Inner| self.stage.load(Ordering::Relaxed) == before;
+        drop(self.changed.wait_timeout_while(inner, most, stays));
+    }
+
+    fn register(&self) -> Result<(), Problem> {
+        let Hiring { colony, role, name, .. } = &self.hiring;
+        let wanted = json!({ "crab_id": self.crab, "colony_id": colony, "name": name, "role": role });
+        self.client.post::<Value>("/v1/crabs/register", &wanted).map(drop)
+    }
+
+    /// Listens until the connection ends.
+    fn listen(self: &Arc<Self>) -> Result<(), Problem> {
+        let (say, mut letters) = letters();
+        self.inner().say = Some(Box::new(say));
+        if !self.goes_on() {
+            self.inner().say = None; // it was told to stop meanwhile
+        }
+        let path = format!("/v1/ws/crab/{}", self.crab);
+        let worker = self.clone();
+        let ended = self.client.listen(&path, &mut letters, || {}, move |message| worker.hear(message));
+        self.inner().say = None;
+        ended
+    }
+
+    fn hear(self: &Arc<Self>, message: &str) {
+        let Ok(said) = serde_json::from_str::<Value>(message) else { return };
+        let payload = &said["kind"]["payload"];
+        let Some(dispatch) = payload["dispatch"].as_u64() else { return };
+        match said["kind"]["type"].as_str() {
+            Some("task_assigned") => self.take(dispatch, payload),
+            Some("task_withdrawn") => {
+                let job = self.inner().jobs.get(&dispatch).cloned();
+                job.into_iter().for_each(|job| job.give_back(&self.bench));
+            }
+            Some(_) | None => {}
+        }
+    }
+
+    /// Begins with a step, unless it is at it already.
+    fn take(self: &Arc<Self>, dispatch: u64, payload: &Value) {
+        let job = match Job::read(payload, &self.hiring.url) {
+            Ok(job) => Arc::new(job),
+            Err(why) => return self.bench.log.line(&format!("what is assigned cannot be understood: {why}")),
+        };
+        {
+            let mut inner = self.inner();
+            if self.stage.load(Ordering::Relaxed) != WORKING || inner.jobs.contains_key(&dispatch) {
+                return;
+            }
+            inner.jobs.insert(dispatch, job.clone());
+        }
+        let worker = self.clone();
+        let thread = std::thread::Builder::new().name("job".into());
+        let spawned = thread.spawn(move || {
+            worker.carry_out(&job);
+            worker.done(dispatch);
+        });
+        if let Err(error) = spawned {
+            self.bench.log.line(&format!("no thread for a step: {error}"));
+            self.done(dispatch);
+        }
+    }
+
+    fn done(&self, dispatch: u64) {
+        let mut inner = self.inner();
+        inner.jobs.remove(&dispatch);
+        if inner.jobs.is_empty() && self.stage.load(Ordering::Relaxed) != WORKING {
+            inner.say = None;
+        }
+        self.changed.notify_all();
+    }
+
+    /// Gives a sign of life, and tells what agents say.
+    fn beat(&self) {
+        let jobs: Vec<Arc<Job>> = self.inner().jobs.values().cloned().collect();
+        let say = |kind: &str, run: Option<&str>, payload: &Value| {
+            let message = json!({ "run_id": run, "kind": { "type": kind, "payload": payload } }).to_string();
+            self.inner().say.as_ref().is_some_and(|say| say(message))
+        };
+        say("heartbeat", None, &json!({}));
+        for job in jobs {
+            let tail = SessionId::new(&job.order.name)
+                .ok()
+                .and_then(|id| self.bench.sessions.output_tail(&id, Stream::Output, 4 * LONGEST_PROGRESS).ok());
+            let text = tail.map(|tail| String::from_utf8_lossy(&tail.bytes).into_owned()).unwrap_or_default();
+            let Some(line) = text.lines().rev().map(str::trim).find(|line| !line.is_empty()) else { continue };
+            let line: String = line.chars().take(LONGEST_PROGRESS).collect();
+            if job.is_news(&line) {
+                say("run_update", Some(&job.run_id(&self.crab)), &json!({ "progress_message": line }));
+            }
+        }
+    }
+
+    /// Says goodbye; what it still holds is given to another at once.
+    fn leave(&self) -> Result<(), Problem> {
+        match self.client.delete::<Value>(&format!("/v1/crabs/{}", self.crab)) {
+            Ok(_) => Ok(()),
+            // Nobody is there to be told; its leases run out.
+            Err(problem) if is_passing(&problem) || problem.status == Status::NotFound => Ok(()),
+            Err(problem) => Err(problem),
+        }
+    }
+}
+
+/// Whether asking again later may help.
+fn is_passing(problem: &Problem) -> bool {
+    matches!(problem.status, Status::Unavailable | Status::Fault | Status::TooMany)
+}

@@ -1,0 +1,210 @@
+//! One step at a worker, from its assignment to its report.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use serde_json::{Value, json};
+use sluice_api::Problem;
+use sluice_core::lifecycle::Permissions;
+use sluice_core::recipe::FailureKind;
+use sluice_core::run::Report;
+use sluice_core::run::effect::Script;
+use sluice_worker::burrow::{Burrow, Wanted};
+use sluice_worker::git::Git;
+use sluice_worker::session::{Failure, SessionId};
+
+use super::{FIRST_PAUSE, LONGEST_PAUSE, Worker, is_passing};
+use crate::projects::described;
+use crate::view_run::plain;
+use crate::workbench::{Order, Voice, Work, Workbench, reported};
+
+/// A step that was assigned.
+pub(super) struct Job {
+    pub(super) order: Order,
+    mission: String,
+    task: String,
+    title: String,
+    dispatch: u64,
+    /// Where the repository is, and where to start there.
+    repository: Option<String>,
+    commit: Option<String>,
+    /// It may not change the work.
+    only_looks: bool,
+    /// It is not this worker's any more.
+    is_given_back: AtomicBool,
+    /// What was last told of its agent.
+    told: Mutex<String>,
+}
+
+impl Job {
+    /// What an assignment says.
+    pub(super) fn read(payload: &Value, url: &str) -> Result<Job, String> {
+        let text = |key: &str| payload[key].as_str().map(str::to_owned);
+        let must = |key: &str| text(key).ok_or_else(|| format!("it has no `{key}`"));
+        let work = match payload["script"].as_str() {
+            Some(script) => {
+                let environment: Vec<(String, String)> =
+                    serde_json::from_value(payload["environment"].clone()).map_err(|error| error.to_string())?;
+                Work::Script(Script { script: script.to_owned(), environment })
+            }
+            None => Work::Agent { prompt: must("prompt")? },
+        };
+        let only_looks = payload["is_arbiter"] == true;
+        let is_reduced = only_looks || payload["permissions"] == "reduced";
+        let mut environment = vec![("SLUICE_URL".to_owned(), url.to_owned())];
+        environment.extend(text("agent_token").map(|token| ("SLUICE_TOKEN".to_owned(), token)));
+        environment.extend(std::env::var("SLUICE_CA").ok().map(|file| ("SLUICE_CA".to_owned(), file)));
+        let order = Order {
+            name: must("performance")?,
+            run: must("mission_id")?,
+            step: must("step_id")?,
+            attempt: payload["attempt"].as_u64().and_then(|it| u32::try_from(it).ok()).unwrap_or(1),
+            role: must("role")?,
+            harness: text("harness").filter(|name| !name.is_empty()),
+            permissions: if is_reduced { Permissions::Reduced } else { Permissions::Full },
+            folder: PathBuf::new(),
+            voice: Voice::Elsewhere { environment },
+            work,
+        };
+        Ok(Job {
+            order,
+            mission: must("mission_id")?,
+            task: must("task_id")?,
+            title: text("title").unwrap_or_default(),
+            dispatch: payload["dispatch"].as_u64().ok_or("it has no number")?,
+            repository: text("repo"),
+            commit: text("commit"),
+            only_looks,
+            is_given_back: AtomicBool::new(false),
+            told: Mutex::default(),
+        })
+    }
+
+    /// What the attempt is called: the same however often it is told.
+    pub(super) fn run_id(&self, crab: &str) -> String {
+        format!("{crab}-{}", self.dispatch)
+    }
+
+    /// It is not this worker's any more: what runs is ended, and nothing is reported.
+    pub(super) fn give_back(&self, bench: &Workbench) {
+        self.is_given_back.store(true, Ordering::Relaxed);
+        if let Err(why) = bench.stop(&self.order.name) {
+            bench.log.line(&format!("{} cannot be ended: {why}", self.order.name));
+        }
+    }
+
+    fn is_given_back(&self) -> bool {
+        self.is_given_back.load(Ordering::Relaxed)
+    }
+
+    /// Whether an agent says something else than before.
+    pub(super) fn is_news(&self, line: &str) -> bool {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_new = *told != line;
+        line.clone_into(&mut told);
+        is_new
+    }
+}
+
+impl Worker {
+    /// Carries a step out and reports. Whatever keeps it from being done fails the step, and not the worker.
+    pub(super) fn carry_out(&self, job: &Job) {
+        let run_id = job.run_id(&self.crab);
+        let begin = json!({
+            "run_id": run_id, "mission_id": job.mission, "task_id": job.task, "crab_id": self.crab,
+            "burrow_path": format!("burrows/mission-{}/", job.mission),
+        });
+        if let Err(problem) = self.insist(job, "/v1/runs/start", &begin) {
+            return self.bench.log.line(&format!("{} is not begun: {}", job.task, problem.message));
+        }
+        let report = self.report_of(job);
+        if job.is_given_back() || self.is_leaving() {
+            return;
+        }
+        let mut body = match report {
+            Ok((report, commit)) => written(&report, commit),
+            Err(why) => json!({ "status": "failed", "summary": why }),
+        };
+        body["run_id"] = json!(run_id);
+        if let Err(problem) = self.insist(job, "/v1/runs/complete", &body) {
+            self.bench.log.line(&format!("{} does not count: {}", job.task, problem.message));
+        }
+    }
+
+    /// What came of a step, and where the work stands now.
+    fn report_of(&self, job: &Job) -> Result<(Report, Option<String>), String> {
+        let id = SessionId::new(&job.order.name)?;
+        let goes_on = !matches!(self.bench.sessions.adopt(&id), Err(Failure::Unknown(_)));
+        let branch = format!("sluice/run-{}", job.mission);
+        let wanted = Wanted {
+            root: self.bench.places.home(),
+            run: &job.mission,
+            branch: &branch,
+            remote: job.repository.as_deref(),
+            commit: job.commit.as_deref(),
+            goes_on,
+        };
+        let burrow = Burrow::open(&Git::default(), &wanted).map_err(|error| described(&error))?;
+        let order = Order { folder: burrow.folder.clone(), ..job.order.clone() };
+        let report = reported(self.bench.perform(&order));
+        self.bench.performed(&order.name);
+        if job.only_looks || job.is_given_back() {
+            return Ok((report, None)); // what an arbiter changed is not where the next step starts
+        }
+        let commit = burrow.save(&format!("{}: {}", job.mission, job.title), || self.is_still_ours(job));
+        match (commit, &report) {
+            (Ok(commit), _) => Ok((report, commit)),
+            (Err(error), Report::Completed(_)) => Err(format!("its work cannot be handed on: {}", described(&error))),
+            (Err(_), Report::Failed { .. }) => Ok((report, None)),
+        }
+    }
+
+    fn is_still_ours(&self, job: &Job) -> bool {
+        self.client.post::<Value>("/v1/runs/update", &json!({ "run_id": job.run_id(&self.crab) })).is_ok()
+    }
+
+    /// Asks until somebody answers. An answer that says no is an answer.
+    fn insist(&self, job: &Job, path: &str, body: &Value) -> Result<(), Problem> {
+        let mut wait = FIRST_PAUSE;
+        loop {
+            match self.client.post::<Value>(path, body) {
+                Ok(_) => return Ok(()),
+                Err(problem) if !is_passing(&problem) => return Err(problem),
+                Err(problem) if job.is_given_back() || self.is_leaving() => return Err(problem),
+                Err(_) => self.pause(wait),
+            }
+            wait = (wait * 2).min(LONGEST_PAUSE);
+        }
+    }
+}
+
+/// A report in the words of the wire.
+fn written(report: &Report, commit: Option<String>) -> Value {
+    let (status, failure, error, outcome) = match report {
+        Report::Completed(outcome) => ("completed", None, None, outcome),
+        Report::Failed { kind, error, outcome } => ("failed", Some(word(*kind)), Some(error), outcome),
+    };
+    let token_usage = outcome.usage.as_deref().map(|usage| {
+        let (read, made) = (usage.input.unwrap_or(0), usage.output.unwrap_or(0));
+        json!({ "prompt_tokens": read, "completion_tokens": made, "total_tokens": usage.total.unwrap_or(read + made) })
+    });
+    json!({
+        "status": status,
+        "failure": failure,
+        "error": error,
+        "summary": outcome.summary,
+        "result": outcome.result,
+        "output": plain(&outcome.output),
+        "commit": commit,
+        "token_usage": token_usage,
+    })
+}
+
+fn word(kind: FailureKind) -> &'static str {
+    match kind {
+        FailureKind::Failed => "failed",
+        FailureKind::Timeout => "timeout",
+        FailureKind::Crashed => "crashed",
+    }
+}

@@ -1,0 +1,125 @@
+//! Burrows: two machines work on one mission, one after the other and by mistake at once, and nothing is lost.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use sluice_worker::burrow::{Burrow, Wanted};
+use sluice_worker::git::Git;
+
+const BRANCH: &str = "sluice/run-m1";
+
+struct World {
+    folder: tempfile::TempDir,
+}
+
+fn git(folder: &Path, arguments: &[&str]) -> String {
+    let identity = ["-c", "user.name=Test", "-c", "user.email=test@localhost"];
+    let mut command = Command::new("git");
+    command.env("GIT_CONFIG_GLOBAL", "/dev/null").current_dir(folder).args(identity).args(arguments);
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+impl World {
+    /// A remote with one commit.
+    fn new() -> World {
+        let folder = tempfile::tempdir().unwrap();
+        let remote = folder.path().join("remote.git");
+        git(folder.path(), &["init", "--quiet", "--bare", "--initial-branch=main", "remote.git"]);
+        git(folder.path(), &["clone", "--quiet", remote.to_str().unwrap(), "first"]);
+        let first = folder.path().join("first");
+        std::fs::write(first.join("README"), "coffee\n").unwrap();
+        git(&first, &["add", "."]);
+        git(&first, &["commit", "--quiet", "-m", "begin"]);
+        git(&first, &["push", "--quiet", "origin", "HEAD:main"]);
+        World { folder }
+    }
+
+    fn remote(&self) -> PathBuf {
+        self.folder.path().join("remote.git")
+    }
+
+    fn tip(&self) -> String {
+        git(&self.remote(), &["rev-parse", BRANCH])
+    }
+
+    /// The burrow of the mission on one of the machines.
+    fn open(&self, machine: &str, commit: Option<&str>, goes_on: bool) -> Burrow {
+        let (root, remote) = (self.folder.path().join(machine), self.remote());
+        std::fs::create_dir_all(&root).unwrap();
+        let wanted = Wanted { root: &root, run: "m1", branch: BRANCH, remote: remote.to_str(), commit, goes_on };
+        Burrow::open(&Git::default(), &wanted).unwrap()
+    }
+}
+
+fn write(burrow: &Burrow, name: &str) {
+    std::fs::write(burrow.folder.join(name), name).unwrap();
+}
+
+fn holds(burrow: &Burrow, name: &str) -> bool {
+    burrow.folder.join(name).is_file()
+}
+
+#[test]
+fn the_next_step_starts_on_another_machine_where_this_one_ended() {
+    let world = World::new();
+    let one = world.open("one", None, false);
+    assert!(holds(&one, "README"));
+    write(&one, "plan");
+    let commit = one.save("plan", || panic!("nobody else pushed")).unwrap().unwrap();
+    assert_eq!(world.tip(), commit);
+
+    let two = world.open("two", Some(&commit), false);
+    assert!(holds(&two, "plan"));
+    write(&two, "code");
+    let next = two.save("implement", || panic!("nobody else pushed")).unwrap().unwrap();
+
+    let one = world.open("one", Some(&next), false);
+    assert!(holds(&one, "plan") && holds(&one, "code"));
+    assert_eq!(one.save("review", || panic!("nobody else pushed")).unwrap().unwrap(), next, "nothing was changed");
+}
+
+#[test]
+fn what_a_lost_attempt_left_is_kept_and_what_goes_on_is_not_touched() {
+    let world = World::new();
+    let one = world.open("one", None, false);
+    write(&one, "half");
+    let same = world.open("one", None, true);
+    assert!(holds(&same, "half"), "somebody is at work there");
+    let anew = world.open("one", None, false);
+    assert!(!holds(&anew, "half"));
+    let kept = git(&anew.folder, &["for-each-ref", "--format=%(refname)", "refs/sluice/keep"]);
+    assert_eq!(git(&anew.folder, &["show", &format!("{kept}:half")]), "half");
+}
+
+#[test]
+fn whoever_is_late_does_not_replace_what_counts_and_what_counts_replaces_it() {
+    let world = World::new();
+    let (late, current) = (world.open("one", None, false), world.open("two", None, false));
+    write(&current, "right");
+    let counts = current.save("right", || panic!("nobody else pushed")).unwrap().unwrap();
+    write(&late, "wrong");
+    assert!(late.save("wrong", || false).is_err());
+    assert_eq!(world.tip(), counts);
+
+    let (late, current) = (world.open("one", Some(&counts), false), world.open("two", Some(&counts), false));
+    write(&late, "wrong");
+    let wrong = late.save("wrong", || panic!("nobody else pushed")).unwrap().unwrap();
+    write(&current, "right again");
+    let counts = current.save("right again", || true).unwrap().unwrap();
+    assert_eq!(world.tip(), counts);
+    assert_eq!(git(&current.folder, &["show", &format!("{wrong}:wrong")]), "wrong", "it is kept");
+}
+
+#[test]
+fn without_a_repository_it_is_a_plain_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let wanted = Wanted { root: folder.path(), run: "m1", branch: BRANCH, remote: None, commit: None, goes_on: false };
+    let burrow = Burrow::open(&Git::default(), &wanted).unwrap();
+    write(&burrow, "x");
+    assert_eq!(burrow.save("x", || true).unwrap(), None);
+    assert!(holds(&burrow, "x"));
+}

@@ -1,0 +1,67 @@
+//! `sluice worker`: the steps of missions, on this machine, for an engine elsewhere.
+
+use std::sync::Arc;
+
+use serde_json::json;
+use sluice_api::Client;
+use sluice_home::config::Config;
+use sluice_home::lock::{Lock, NoLock};
+use sluice_home::log::Log;
+use sluice_home::places::Places;
+use sluice_home::workbench::Workbench;
+use sluice_home::worker::{Hiring, Worker};
+
+use crate::args;
+use crate::engine::{make_home, places};
+use crate::output::{Exit, Failure, Output, print};
+
+pub(crate) fn run(arguments: args::Worker, output: Output) -> Result<Exit, Failure> {
+    let args::Worker { connect, colony, role, name } = arguments;
+    let name = name.unwrap_or_else(|| format!("{role}-{}", machine()));
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
+    if name.is_empty() || name.len() > 64 || name.starts_with('.') || !name.chars().all(plain) {
+        let message = format!("`{name}` is no name for a worker");
+        return Err(Failure::new(Exit::Usage, "bad_request", message).hint("letters, digits, - _ and ., at most 64"));
+    }
+    let client = Client::at(&connect)?;
+    let home = places()?;
+    make_home(&home)?;
+    // Each worker has a place of its own in the home: its sessions, its worktrees, its name.
+    let own = Places::new(home.home().join("workers").join(&name));
+    make_home(&own)?;
+    let _lock = Lock::take(&own.lock()).map_err(|no| match no {
+        NoLock::Held { pid } => {
+            let who = pid.map(|pid| format!(" (process {pid})")).unwrap_or_default();
+            Failure::new(Exit::Conflict, "already_running", format!("a worker called {name} runs already{who}"))
+                .hint("give this one another name: --name")
+        }
+        NoLock::Broken(error) => {
+            let message = format!("{} cannot be used: {error}", own.lock().display());
+            Failure::new(Exit::Unavailable, "unavailable", message).hint("move it away, and try again")
+        }
+    })?;
+    let config = Config::read(&home.config())?;
+    let program =
+        std::env::current_exe().map_err(|error| Failure::new(Exit::Refused, "fault", format!("who am I? {error}")))?;
+    let log = Arc::new(Log::open(&own.log()));
+    let bench = Workbench::open(own, config, program, log)?;
+    let hiring = Hiring { url: connect.clone(), colony: colony.clone(), role: role.clone(), name: name.clone() };
+    let worker = Worker::new(bench, client, hiring)?;
+    let told = worker.clone();
+    sluice_server::each_signal(move || told.stop())
+        .map_err(|error| Failure::new(Exit::Refused, "fault", format!("signals cannot be heard: {error}")))?;
+    let crab = worker.crab().to_owned();
+    worker.run(move || match output {
+        Output::Json => print(&format!("{}\n", json!({ "worker": name, "crab_id": crab, "colony_id": colony }))),
+        Output::People => print(&format!("working as {role} ({crab}) for colony {colony} at {connect}\n")),
+    })?;
+    Ok(Exit::Done)
+}
+
+/// What this machine is called, as far as it fits a name.
+fn machine() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let plain = |letter: &char| letter.is_ascii_alphanumeric() || *letter == '-';
+    let name: String = name.trim().chars().filter(plain).take(32).collect();
+    if name.is_empty() { "machine".into() } else { name }
+}
