@@ -18,10 +18,12 @@ const NAME: &str = "the tester's own";
 const CASES: &str = "100";
 
 /// What is not asked for, and why.
-const EXCLUDED: [(&str, &str); 5] = [
+const EXCLUDED: [(&str, &str); 7] = [
     ("/v1/stop", "it ends the engine that is tested"),
     ("/v1/backup", "it writes a file wherever it is told to"),
     ("/v1/ws/crab/{id}", "it is a WebSocket, not a question with an answer"),
+    ("/v1/ws/events", "it is a WebSocket, not a question with an answer"),
+    ("/events", "it does not end"),
     ("/v1/events", "with `follow` it does not end"),
     ("/v1/recipe/runs/{id}/events", "with `follow` it does not end"),
 ];

@@ -69,16 +69,31 @@ pub struct RunStep {
     pub result: Option<String>,
     /// The value that variables read.
     pub output: Value,
+    /// What its agent used up, as far as it is known.
+    pub usage: Option<StepUsage>,
     /// Why it failed, or what it waits for.
     pub error: Option<String>,
-    /// What its agent used up, as far as it is known.
-    pub usage: Option<Usage>,
     /// The items of a fan-out.
     pub items: Option<Vec<RunItem>>,
     /// When it began.
     pub started_at: Option<String>,
     /// When it ended.
     pub finished_at: Option<String>,
+}
+
+/// What an agent used up, as far as it is known.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StepUsage {
+    /// Tokens in.
+    pub input_tokens: Option<u64>,
+    /// Of these, what the model had kept.
+    pub cached_tokens: Option<u64>,
+    /// Tokens out.
+    pub output_tokens: Option<u64>,
+    /// Both.
+    pub total_tokens: Option<u64>,
+    /// What it cost, in US dollars.
+    pub cost_usd: Option<f64>,
 }
 
 /// An item of a fan-out.
@@ -216,19 +231,4 @@ pub struct ProcessAnswer {
 pub struct ProcessList {
     /// Oldest first.
     pub processes: Vec<Process>,
-}
-
-/// What an agent used up; what its program does not tell is not known, and not zero.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Usage {
-    /// Tokens read, from the cache or not.
-    pub input_tokens: Option<u64>,
-    /// Those of them that came from the cache.
-    pub cached_tokens: Option<u64>,
-    /// Tokens written.
-    pub output_tokens: Option<u64>,
-    /// All tokens.
-    pub total_tokens: Option<u64>,
-    /// In US dollars.
-    pub cost_usd: Option<f64>,
 }

@@ -259,6 +259,18 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_name_means_one_type() {
+        let mut types = Types::new();
+        for operation in table().operations() {
+            described(operation, &mut types);
+        }
+        let (read, written) = (types.read.definitions(), types.written.definitions());
+        for (name, definition) in read {
+            assert!(written.get(name).is_none_or(|other| other == definition), "{name} is read as it is not written");
+        }
+    }
+
     fn references(value: &Value, found: &mut Vec<String>) {
         match value {
             Value::Object(fields) => {

@@ -93,9 +93,8 @@ impl Feed {
         let mut ready = self.0.write().unwrap_or_else(PoisonError::into_inner);
         ready.events.extend(events);
         let excess = ready.events.len().saturating_sub(MOST_READY);
-        if let Some(last) = ready.events.drain(..excess).next_back() {
-            ready.from = Some(last.cursor);
-        }
+        let last = ready.events.drain(..excess).next_back().map(|told| told.cursor);
+        ready.from = last.or(ready.from);
     }
 }
 

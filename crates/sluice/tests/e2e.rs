@@ -13,6 +13,7 @@ mod e2e {
     pub(crate) mod access;
     pub(crate) mod agents;
     pub(crate) mod api;
+    pub(crate) mod api_page;
     pub(crate) mod api_wrong;
     pub(crate) mod artifact;
     pub(crate) mod contract;
