@@ -18,6 +18,8 @@ pub struct Config {
     pub retention: Retention,
     /// What a person is told with.
     pub notify: Notify,
+    /// How patient the engine is with workers elsewhere.
+    pub workers: Workers,
     /// Harnesses of one's own, as they are written.
     pub harnesses: toml::Table,
 }
@@ -56,6 +58,34 @@ pub struct Retention {
 pub struct Notify {
     /// A program and its arguments; the message comes on its standard input.
     pub command: Vec<String>,
+}
+
+/// How patient the engine is with workers elsewhere.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Workers {
+    /// How long a worker may be silent while it holds a step.
+    pub lease_seconds: u32,
+    /// How long one whose connection is gone may be away before its steps are given to others.
+    pub reconnect_seconds: u32,
+}
+
+impl Default for Workers {
+    fn default() -> Workers {
+        Workers { lease_seconds: 120, reconnect_seconds: 10 }
+    }
+}
+
+impl Workers {
+    /// The lease in milliseconds. One of nothing would be over before it is heard of.
+    pub(crate) fn lease(&self) -> i64 {
+        i64::from(self.lease_seconds.max(1)) * 1000
+    }
+
+    /// The time to come back in, in milliseconds.
+    pub(crate) fn reconnect(&self) -> i64 {
+        i64::from(self.reconnect_seconds) * 1000
+    }
 }
 
 impl Config {

@@ -76,6 +76,11 @@ impl Burrow {
             let lease = format!("--force-with-lease=refs/heads/{branch}:{}", seen.as_deref().unwrap_or_default());
             repository.call().network().args(["push", "--quiet", &lease, "--", "origin", &refspec]).answer()
         };
+        // What a lost attempt brought there is not where this one began, and would be gone.
+        match seen {
+            Some(theirs) if !repository.is_ancestor(theirs, &head)? => keep(repository, branch, theirs)?,
+            Some(_) | None => {}
+        }
         let mut ended = push(seen)?;
         if ended.code != Some(0) {
             fetch(repository)?;
@@ -90,6 +95,28 @@ impl Burrow {
             _ => Err(GitError::Push { remote: "origin".into(), what: format!("`{branch}`"), said: said(&ended) }),
         }
     }
+}
+
+/// Removes the burrows that `is_old` says so of and that hold nothing which their remote does not have. Gives their folders.
+pub fn forget(git: &Git, root: &Path, is_old: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(root.join("burrows")).into_iter().flatten().flatten();
+    let old = entries.map(|entry| entry.path()).filter(|folder| is_old(folder));
+    old.filter(|folder| remove(git, folder).unwrap_or(false)).collect()
+}
+
+/// Removes a burrow whose work its remote has. Whether it did.
+fn remove(git: &Git, folder: &Path) -> Result<bool, GitError> {
+    if !folder.join(".git").exists() {
+        return Ok(false);
+    }
+    let common = git.at(folder).args(["rev-parse", "--path-format=absolute", "--git-common-dir"]).text()?;
+    let repository = Repository::open(git.clone(), Path::new(&common), None)?;
+    let (head, is_dirty) = repository.standing(folder)?;
+    if is_dirty || repository.reaching(&head, &["refs/remotes/origin"])?.is_empty() {
+        return Ok(false);
+    }
+    repository.call().args(["worktree", "remove", "--force", "--force", "--"]).arg(folder).run()?;
+    Ok(true)
 }
 
 /// The mirror of a remote, with its news.

@@ -89,6 +89,11 @@ impl Job {
     /// It is not this worker's any more: what runs is ended, and nothing is reported.
     pub(super) fn give_back(&self, bench: &Workbench) {
         self.is_given_back.store(true, Ordering::Relaxed);
+        self.stop(bench);
+    }
+
+    /// Its run wants it ended: what runs is ended, and that is reported.
+    pub(super) fn stop(&self, bench: &Workbench) {
         if let Err(why) = bench.stop(&self.order.name) {
             bench.log.line(&format!("{} cannot be ended: {why}", self.order.name));
         }
@@ -152,6 +157,9 @@ impl Worker {
         if job.only_looks || job.is_given_back() {
             return Ok((report, None)); // what an arbiter changed is not where the next step starts
         }
+        if !self.is_still_ours(job) {
+            return Err("it is not this worker's any more".into());
+        }
         let commit = burrow.save(&format!("{}: {}", job.mission, job.title), || self.is_still_ours(job));
         match (commit, &report) {
             (Ok(commit), _) => Ok((report, commit)),
@@ -160,8 +168,9 @@ impl Worker {
         }
     }
 
+    /// Asks before anything is brought to the remote: what a lost attempt has made must not stand in the way there.
     fn is_still_ours(&self, job: &Job) -> bool {
-        self.client.post::<Value>("/v1/runs/update", &json!({ "run_id": job.run_id(&self.crab) })).is_ok()
+        self.insist(job, "/v1/runs/update", &json!({ "run_id": job.run_id(&self.crab) })).is_ok()
     }
 
     /// Asks until somebody answers. An answer that says no is an answer.
