@@ -129,8 +129,8 @@ impl Worker {
         self.leave()
     }
 
-    /// Stops: first it finishes what it is at; told again, it gives that back.
-    pub fn stop(&self) {
+    /// Stops: first it finishes what it is at; told again, it gives that back. Whether there is something that it finishes.
+    pub fn stop(&self) -> bool {
         let stage = match self.stage.load(Ordering::Relaxed) {
             WORKING => FINISHING,
             _ => LEAVING,
@@ -145,6 +145,7 @@ impl Worker {
             inner.say = None; // that ends the connection
         }
         self.changed.notify_all();
+        stage == FINISHING && !inner.jobs.is_empty()
     }
 
     /// Ends what it is at, before anybody else can be given it.
