@@ -210,6 +210,13 @@ impl Reef {
         told.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
+    /// The store, beside the engine.
+    pub(crate) fn reader(&self) -> Box<dyn sluice_store::Reader> {
+        let own = || format!("sqlite:{}", self.home.place().join("store.db").display());
+        let store = sluice_store::Store::open(&self.store.clone().unwrap_or_else(own)).unwrap();
+        store.reader().unwrap()
+    }
+
     /// The commits of a mission on the remote's branch, oldest first.
     pub(crate) fn commits(&self, mission: &str) -> Vec<String> {
         let remote = self.home.path("remote.git");
