@@ -16,7 +16,8 @@ use serde_json::{Value, json};
 use sluice_api::Client;
 use sluice_api::client::letters;
 use sluice_api::problem::{Problem, Status};
-use sluice_worker::session::{SessionId, Stream};
+use sluice_worker::process::Identity;
+use sluice_worker::session::{Keeper, SessionId, Stream};
 
 use crate::clock::new_id;
 use crate::workbench::Workbench;
@@ -27,8 +28,13 @@ const HEARTBEAT: Duration = Duration::from_secs(5);
 /// How long it waits at first before it tries again, and at most.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// How long an engine waits that does not say, in milliseconds.
+const AWAY: u64 = 10_000;
 /// Letters of what an agent says that are told as progress.
 const LONGEST_PROGRESS: usize = 500;
+
+/// The file that names the process which keeps the agents.
+const KEEPER: &str = "keeper.json";
 
 /// It works.
 const WORKING: u8 = 0;
@@ -88,6 +94,11 @@ impl Worker {
             }
             Err(error) => return Err(unusable(error.to_string())),
         };
+        // The agents of a worker that was killed go on while somebody keeps them: from now on this one.
+        let own = serde_json::to_vec(&Identity::own()).unwrap_or_default();
+        let keeper = bench.places.home().join(KEEPER);
+        sluice_worker::taskfile::write(&keeper, &own)
+            .map_err(|error| Problem::fault(format!("{} cannot be written: {error}", keeper.display())))?;
         let (stage, inner) = (AtomicU8::new(WORKING), Mutex::default());
         Ok(Arc::new(Worker { bench, client, hiring, crab, stage, inner, changed: Condvar::new() }))
     }
@@ -218,7 +229,10 @@ impl Worker {
 
     /// Begins with a step, unless it is at it already.
     fn take(self: &Arc<Self>, dispatch: u64, payload: &Value) {
-        let job = match Job::read(payload, &self.hiring.url) {
+        // Half of it, so that an agent whose worker does not come back has ended before another is given its step.
+        let away_ms = payload["away_ms"].as_u64().unwrap_or(AWAY) / 2;
+        let keeper = Keeper { file: self.bench.places.home().join(KEEPER), away_ms };
+        let job = match Job::read(payload, &self.hiring.url, keeper) {
             Ok(job) => Arc::new(job),
             Err(why) => return self.bench.log.line(&format!("what is assigned cannot be understood: {why}")),
         };

@@ -150,6 +150,7 @@ impl Crabs {
         let Some((_, post)) = inner.crabs.get(&job.crab).and_then(|crab| crab.listens.as_ref()) else { return };
         let mut payload = payload(&seen, &job.wanted, repository.as_deref(), dispatch);
         payload["lease_ms"] = json!(ground.config.workers.lease());
+        payload["away_ms"] = json!(ground.config.workers.reconnect());
         let id = SessionId::new(payload["performance"].as_str().unwrap_or_default());
         let secret = id.and_then(|id| token(&id, &ground.places.attempt(id.as_str())));
         payload["agent_token"] = secret.map_or(Value::Null, Value::String);

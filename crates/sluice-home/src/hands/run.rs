@@ -123,6 +123,7 @@ fn order(setting: &Setting, wanted: &Perform, name: &str, folder: PathBuf, work:
         permissions: wanted.permissions,
         folder,
         voice: Voice::OfThisHome,
+        keeper: None,
         work,
     }
 }

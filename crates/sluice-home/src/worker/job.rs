@@ -12,7 +12,7 @@ use sluice_core::run::Report;
 use sluice_core::run::effect::Script;
 use sluice_worker::burrow::{Burrow, Wanted};
 use sluice_worker::git::Git;
-use sluice_worker::session::{Failure, SessionId};
+use sluice_worker::session::{Failure, Keeper, SessionId};
 
 use super::{FIRST_PAUSE, LONGEST_PAUSE, Worker, is_passing};
 use crate::projects::described;
@@ -39,7 +39,7 @@ pub(super) struct Job {
 
 impl Job {
     /// What an assignment says.
-    pub(super) fn read(payload: &Value, url: &str) -> Result<Job, String> {
+    pub(super) fn read(payload: &Value, url: &str, keeper: Keeper) -> Result<Job, String> {
         let text = |key: &str| payload[key].as_str().map(str::to_owned);
         let must = |key: &str| text(key).ok_or_else(|| format!("it has no `{key}`"));
         let work = match payload["script"].as_str() {
@@ -65,6 +65,7 @@ impl Job {
             permissions: if is_reduced { Permissions::Reduced } else { Permissions::Full },
             folder: PathBuf::new(),
             voice: Voice::Elsewhere { environment },
+            keeper: Some(keeper),
             work,
         };
         Ok(Job {

@@ -57,7 +57,7 @@ fn a_worker_that_is_back_at_once_adopts_its_agent_and_the_step_runs_once() {
 }
 
 #[test]
-fn the_step_of_a_worker_that_stays_away_is_given_to_another_and_its_agent_ends_when_it_is_back() {
+fn the_step_of_a_worker_that_stays_away_is_given_to_another_once_its_agent_has_ended() {
     let reef = Reef::new(IMPATIENT, None);
     let (begins, goes) = (reef.home.pipe("begins"), reef.home.pipe("goes"));
     let plan = format!("tell {}\nwait for {}\ncommit \"plan\"", begins.path(), goes.path());
@@ -72,12 +72,12 @@ fn the_step_of_a_worker_that_stays_away_is_given_to_another_and_its_agent_ends_w
     first.kill();
     let second = reef.hire("bob", "any");
     begins.hear(); // the other's agent
+    assert!(!process::lives(agent), "both are at it");
     assert_eq!(begun(&reef, &mission, "plan"), [crab.clone(), second.crab.clone()]);
     let late = json!({ "run_id": reef.events(&["--correlation", &mission, "--type", "attempt.started"])[0]["data"]["run_id"],
         "status": "completed", "summary": "too late" });
     assert_eq!(reef.answer("POST", "/v1/runs/complete", &reef.worker, &late).short(), "409 lease_lost");
     let _again = reef.hire("ann", "any");
-    process::until_gone(agent);
     goes.let_go();
     assert_eq!(reef.ended(&mission), DONE);
     assert_eq!(reef.commits(&mission), ["plan", "work"]);
@@ -201,8 +201,10 @@ fn an_agent_on_a_worker_speaks_for_its_step_and_asks_a_person() {
     reef.scripts(asks, says, "review pass", "json {\"summary\": \"opened\"}");
     let _worker = reef.hire("ann", "any");
     let mission = reef.mission("dev-task");
-    reef.until_event(&mission, "step.asked", 1);
-    reef.home.json(&["answer", &mission, "hot"]);
+    reef.until_event(&mission, "workflow.intervention.required", 1);
+    let asked = reef.home.json(&["inbox"])["questions"][0].take();
+    assert_eq!(asked["reason"], "hot or cold?", "{asked:#}");
+    reef.home.json(&["answer", &text(&asked, "id"), "hot"]);
     assert_eq!(reef.ended(&mission), DONE);
     let tasks = reef.look(&mission)["tasks"].clone();
     assert_eq!(tasks[1]["summary"], "made it", "{tasks:#}");

@@ -44,7 +44,7 @@ fn says(script: &str) -> String {
 
 /// A colony whose agents are scripts of the shell around the scripted agent. In `dev-task-fail` the first review fails.
 fn prepared(store: Option<String>) -> (Reef, Pipe) {
-    let reef = Reef::new("[workers]\nreconnect_seconds = 20\n", store);
+    let reef = Reef::new("[workers]\nreconnect_seconds = 3\n", store);
     std::fs::write(reef.home.path("with-shell"), "").unwrap();
     let (log, pipe) = (reef.home.path("agents.log"), reef.home.pipe("go"));
     let manifest = std::fs::read_to_string(reef.home.path("prompts/workflows/dev-task.toml")).unwrap();
@@ -136,7 +136,9 @@ fn fire(reef: &mut Reef, wanted: &Wanted, missions: &[String]) -> Killed {
             let (name, role) = CREW[which];
             crew.remove(which).kill();
             killed.workers += 1;
-            pause(&mut chance, Duration::from_millis(1000));
+            // Mostly it is back at once; sometimes its work has been given to another by then.
+            let away = if chance.below(8) == 0 { Duration::from_secs(8) } else { Duration::from_secs(1) };
+            pause(&mut chance, away);
             crew.insert(which, reef.hire(name, role));
         }
     }
