@@ -177,7 +177,8 @@ fn whoever_is_not_let_in_is_told_why() {
     assert!(said.contains("there is no colony `nowhere`"), "{said}");
     let reader = super::served::token(&reef.home, &["--scope", "read"]).1;
     let (code, said) = reef.hire_unheard("ann", "any", &reader, &reef.colony).ended();
-    assert_eq!(code, Some(5), "{said}");
+    assert_eq!(code, Some(4), "{said}");
+    assert!(said.contains("this token does not allow that"), "{said}");
 }
 
 #[test]
@@ -201,7 +202,7 @@ fn an_agent_on_a_worker_speaks_for_its_step_and_asks_a_person() {
     reef.scripts(asks, says, "review pass", "json {\"summary\": \"opened\"}");
     let _worker = reef.hire("ann", "any");
     let mission = reef.mission("dev-task");
-    reef.until_event(&mission, "workflow.intervention.required", 1);
+    reef.until_event(&mission, "step.asked", 1);
     let asked = reef.home.json(&["inbox"])["questions"][0].take();
     assert_eq!(asked["reason"], "hot or cold?", "{asked:#}");
     reef.home.json(&["answer", &text(&asked, "id"), "hot"]);
