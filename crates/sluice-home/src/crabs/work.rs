@@ -207,10 +207,10 @@ impl Crabs {
             held.find(|(_, job)| step(job)).map(|(dispatch, job)| (*dispatch, job.effect.clone(), job.attempt.clone()))
         };
         let Some((dispatch, effect, begun)) = found else {
+            crate::missions::task_exists(&seen, &wanted.task_id)?;
             if is_starting(ground) {
                 return Err(Problem::unavailable("the engine is starting").hint("ask again in a moment"));
             }
-            crate::missions::task_exists(&seen, &wanted.task_id)?;
             let message = format!("task {} is not assigned to crab {}", wanted.task_id, wanted.crab_id);
             return Err(Problem::new(Status::Conflict, RefusalCode::NotReady.as_str(), message)
                 .hint("a crab begins with what it was assigned; GET /v1/tasks says what that is"));

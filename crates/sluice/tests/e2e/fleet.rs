@@ -142,7 +142,7 @@ fn told_to_end_a_worker_finishes_its_step_and_takes_no_more() {
     assert_eq!(reef.look(&mission)["tasks"][0]["status"], "completed");
     let second = reef.hire("bob", "any");
     assert_eq!(reef.ended(&mission), DONE);
-    assert_eq!(begun(&reef, &mission, "implement"), [second.crab.clone()]);
+    assert_eq!(begun(&reef, &mission, "implement"), std::slice::from_ref(&second.crab));
 }
 
 #[test]

@@ -147,7 +147,7 @@ fn fire(reef: &mut Reef, wanted: &Wanted, missions: &[String]) -> Killed {
 fn fleet(wanted: &Wanted) {
     let (mut reef, pipe) = prepared(wanted.store.clone());
     let _letting = Letting::go(&reef.home, &pipe);
-    let workflow = |index: usize| if index % 4 == 0 { "dev-task-fail" } else { "dev-task" };
+    let workflow = |index: usize| if index.is_multiple_of(4) { "dev-task-fail" } else { "dev-task" };
     let missions: Vec<String> = (0..wanted.missions).map(|index| reef.mission(workflow(index))).collect();
     let began = Instant::now();
     let killed = fire(&mut reef, wanted, &missions);
