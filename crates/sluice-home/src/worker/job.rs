@@ -11,7 +11,7 @@ use sluice_core::recipe::FailureKind;
 use sluice_core::run::Report;
 use sluice_core::run::effect::Script;
 use sluice_worker::burrow::{Burrow, Wanted};
-use sluice_worker::git::Git;
+use sluice_worker::git::{Git, GitError};
 use sluice_worker::session::{Failure, Keeper, SessionId};
 
 use super::{FIRST_PAUSE, LONGEST_PAUSE, Worker, is_passing};
@@ -151,7 +151,7 @@ impl Worker {
             commit: job.commit.as_deref(),
             goes_on,
         };
-        let burrow = Burrow::open(&Git::default(), &wanted).map_err(|error| described(&error))?;
+        let burrow = self.patiently(job, || Burrow::open(&Git::default(), &wanted))?;
         let order = Order { folder: burrow.folder.clone(), ..job.order.clone() };
         let report = reported(self.bench.perform(&order));
         self.bench.performed(&order.name);
@@ -161,11 +161,29 @@ impl Worker {
         if !self.is_still_ours(job) {
             return Err("it is not this worker's any more".into());
         }
-        let commit = burrow.save(&format!("{}: {}", job.mission, job.title), || self.is_still_ours(job));
+        let message = format!("{}: {}", job.mission, job.title);
+        let commit = self.patiently(job, || burrow.save(&message, || self.is_still_ours(job)));
         match (commit, &report) {
             (Ok(commit), _) => Ok((report, commit)),
-            (Err(error), Report::Completed(_)) => Err(format!("its work cannot be handed on: {}", described(&error))),
+            (Err(why), Report::Completed(_)) => Err(format!("its work cannot be handed on: {why}")),
             (Err(_), Report::Failed { .. }) => Ok((report, None)),
+        }
+    }
+
+    /// Tries again for a while: a remote may be away for a moment, and the git of a worker that was killed may still be at
+    /// the same mirror.
+    fn patiently<T>(&self, job: &Job, act: impl Fn() -> Result<T, GitError>) -> Result<T, String> {
+        let mut wait = FIRST_PAUSE;
+        loop {
+            match act() {
+                Ok(done) => return Ok(done),
+                Err(error) if wait > LONGEST_PAUSE || job.is_given_back() || self.is_leaving() => {
+                    return Err(described(&error));
+                }
+                Err(error) => self.bench.log.line(&format!("{} is tried again: {}", job.task, described(&error))),
+            }
+            self.pause(wait);
+            wait *= 2;
         }
     }
 
