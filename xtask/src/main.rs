@@ -9,6 +9,8 @@ cargo xtask generate   write the files that are made from the code: schemas/, do
 cargo xtask api-fuzz [--cases N]   ask a served home whatever its OpenAPI document allows, and more; N for each operation
 cargo xtask bench [WORD]   measure beside the floor and print one table; WORD: only what is called so, like chain
 cargo xtask bench scripts   measure script steps beside make and ninja
+cargo xtask fleet [--missions N] [--store sqlite|postgres] [--seed K] [--pace MS]   200 missions, while workers and the
+                            engine are killed at random; at most MS milliseconds lie between two kills
 cargo xtask sim --seeds N   live N simulated lives of the engine; --seed K lives one again
 ";
 
@@ -21,12 +23,33 @@ fn main() -> ExitCode {
         ["bench", rest @ ..] => {
             cargo(&["bench", "--quiet", "--package", "sluice-bench", "--bench", "ratios", "--"], rest)
         }
+        ["fleet", rest @ ..] => fleet(rest),
         ["sim", rest @ ..] => cargo(&["run", "--release", "--quiet", "--package", "sluice-sim", "--"], rest),
         _ => {
             eprint!("{HELP}");
             ExitCode::from(2)
         }
     }
+}
+
+/// The fleet is a test of the program, told by variables how large it is to be.
+fn fleet(rest: &[&str]) -> ExitCode {
+    let mut settings = Vec::new();
+    for pair in rest.chunks(2) {
+        let name = match pair {
+            ["--missions", _] => "FLEET_MISSIONS",
+            ["--store", _] => "FLEET_STORE",
+            ["--seed", _] => "FLEET_SEED",
+            ["--pace", _] => "FLEET_PACE_MS",
+            _ => {
+                eprint!("{HELP}");
+                return ExitCode::from(2);
+            }
+        };
+        settings.push((name, pair[1]));
+    }
+    let words = ["test", "--quiet", "--package", "sluice", "--test", "e2e", "as_many_as_are_wanted", "--"];
+    cargo_with(&settings, &words, &["--ignored", "--nocapture"])
 }
 
 /// The benchmark of script steps drives the program itself, which must be there.
@@ -53,9 +76,15 @@ fn generate() -> ExitCode {
 }
 
 fn cargo(command: &[&str], rest: &[&str]) -> ExitCode {
+    cargo_with(&[], command, rest)
+}
+
+/// The same with variables in its environment.
+fn cargo_with(settings: &[(&str, &str)], command: &[&str], rest: &[&str]) -> ExitCode {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let status = std::process::Command::new(cargo).current_dir(root()).args(command).args(rest).status();
-    match status {
+    let mut command_line = std::process::Command::new(cargo);
+    command_line.current_dir(root()).args(command).args(rest).envs(settings.iter().copied());
+    match command_line.status() {
         Ok(status) if status.success() => ExitCode::SUCCESS,
         _ => ExitCode::FAILURE,
     }

@@ -26,6 +26,8 @@ pub struct Config {
     pub notify: Notify,
     /// How the home is served over the network.
     pub serve: Serve,
+    /// How patient the engine is with workers elsewhere.
+    pub workers: Workers,
     /// Harnesses of one's own, as they are written.
     pub harnesses: toml::Table,
 }
@@ -80,6 +82,34 @@ impl Default for Serve {
     fn default() -> Self {
         let number = |number| NonZeroU32::new(number).unwrap_or(NonZeroU32::MIN);
         Serve { requests_per_second: number(REQUESTS_PER_SECOND), burst: number(BURST) }
+    }
+}
+
+/// How patient the engine is with workers elsewhere.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Workers {
+    /// How long a worker may be silent while it holds a step.
+    pub lease_seconds: u32,
+    /// How long one whose connection is gone may be away before its steps are given to others.
+    pub reconnect_seconds: u32,
+}
+
+impl Default for Workers {
+    fn default() -> Workers {
+        Workers { lease_seconds: 120, reconnect_seconds: 10 }
+    }
+}
+
+impl Workers {
+    /// The lease in milliseconds. One of nothing would be over before it is heard of.
+    pub(crate) fn lease(&self) -> i64 {
+        i64::from(self.lease_seconds.max(1)) * 1000
+    }
+
+    /// The time to come back in, in milliseconds.
+    pub(crate) fn reconnect(&self) -> i64 {
+        i64::from(self.reconnect_seconds) * 1000
     }
 }
 

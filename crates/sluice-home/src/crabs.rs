@@ -6,7 +6,7 @@
 mod presence;
 mod work;
 
-pub use presence::{Connection, RECONNECT_WITHIN, Register};
+pub use presence::{Connection, Register, Sign};
 pub use work::{Complete, StartAttempt, UpdateAttempt, Usage};
 
 use std::collections::{BTreeMap, VecDeque};
@@ -20,9 +20,6 @@ use sluice_engine::host::Clock;
 use sluice_store::StreamId;
 
 use crate::ground::Ground;
-
-/// How long a crab may be silent while it holds a step, in milliseconds.
-pub const LEASE: i64 = 120_000;
 
 /// Takes a message to a crab that listens. It must not block.
 pub type Post = Box<dyn Fn(Value) + Send>;
@@ -64,6 +61,8 @@ struct Crab {
     is_present: bool,
     /// The connection it listens on, and the way there.
     listens: Option<(u64, Post)>,
+    /// How often it has come and gone: who waits for it to come back must not take one absence for another.
+    comings: u64,
     registered_at_ms: i64,
 }
 
@@ -121,13 +120,18 @@ impl Crabs {
 
     /// A message in the envelope that crabs know.
     fn envelope(&self, ground: &Ground, about: &Job, kind: &str, payload: &Value) -> Value {
+        self.enveloped(ground, (json!(about.mission), json!(about.attempt)), kind, payload)
+    }
+
+    /// The same for a message about this mission and run, or about none.
+    fn enveloped(&self, ground: &Ground, (mission, run): (Value, Value), kind: &str, payload: &Value) -> Value {
         let number = self.messages.fetch_add(1, Ordering::Relaxed);
         let sent_at_ms = ground.clock.now().0;
         json!({
             "message_id": format!("m{sent_at_ms}-{number}"),
-            "mission_id": about.mission,
+            "mission_id": mission,
             "task_id": payload["task_id"],
-            "run_id": about.attempt,
+            "run_id": run,
             "kind": { "type": kind, "payload": payload },
             "sent_at_ms": sent_at_ms,
         })

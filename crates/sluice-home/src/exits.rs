@@ -21,9 +21,10 @@ pub(crate) fn over(ground: &Arc<Ground>, task: &str, number: Number, id: &Sessio
     }
     let exit = match &gone.how {
         How::Exited(record) => match (&record.end, record.cause) {
-            (End::Code(code), Cause::Itself | Cause::Asked | Cause::TimeLimit | Cause::TerminalGone) => {
-                Exit::Code(*code)
-            }
+            (
+                End::Code(code),
+                Cause::Itself | Cause::Asked | Cause::TimeLimit | Cause::TerminalGone | Cause::Unkept,
+            ) => Exit::Code(*code),
             (End::Signal(signal), _) => Exit::Signal(*signal),
             (End::NotStarted(_), _) => Exit::Lost,
         },

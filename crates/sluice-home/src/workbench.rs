@@ -22,7 +22,7 @@ use sluice_core::run::effect::Script;
 use sluice_core::run::{Outcome, Report};
 use sluice_worker::harness::{Harness, Harnesses};
 use sluice_worker::process::{Cancel, end_marked};
-use sluice_worker::session::{Config as SessionConfig, Failure, SessionId, Sessions};
+use sluice_worker::session::{Config as SessionConfig, Failure, Keeper, SessionId, Sessions};
 use sluice_worker::tmux::Tmux;
 
 use crate::config::Config;
@@ -76,6 +76,8 @@ pub struct Order {
     pub folder: PathBuf,
     /// How it speaks for its step.
     pub voice: Voice,
+    /// Who must be there for its agent to go on; nobody unless given.
+    pub keeper: Option<Keeper>,
     /// What.
     pub work: Work,
 }

@@ -5,6 +5,7 @@
 //! again after a crash it is the same crab, is told what it holds, and adopts the agents that still live.
 
 mod job;
+mod leftovers;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -15,7 +16,8 @@ use serde_json::{Value, json};
 use sluice_api::Client;
 use sluice_api::client::letters;
 use sluice_api::problem::{Problem, Status};
-use sluice_worker::session::{SessionId, Stream};
+use sluice_worker::process::Identity;
+use sluice_worker::session::{Keeper, SessionId, Stream};
 
 use crate::clock::new_id;
 use crate::workbench::Workbench;
@@ -26,8 +28,13 @@ const HEARTBEAT: Duration = Duration::from_secs(5);
 /// How long it waits at first before it tries again, and at most.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// How long an engine waits that does not say, in milliseconds.
+const AWAY: u64 = 10_000;
 /// Letters of what an agent says that are told as progress.
 const LONGEST_PROGRESS: usize = 500;
+
+/// The file that names the process which keeps the agents.
+const KEEPER: &str = "keeper.json";
 
 /// It works.
 const WORKING: u8 = 0;
@@ -67,6 +74,8 @@ struct Inner {
     jobs: BTreeMap<u64, Arc<Job>>,
     /// The way to the engine, while there is a connection.
     say: Option<Box<dyn Fn(String) -> bool + Send>>,
+    /// Since it is connected it has looked for what is left of work that is not its any more.
+    has_tidied: bool,
 }
 
 impl Worker {
@@ -85,6 +94,11 @@ impl Worker {
             }
             Err(error) => return Err(unusable(error.to_string())),
         };
+        // The agents of a worker that was killed go on while somebody keeps them: from now on this one.
+        let own = serde_json::to_vec(&Identity::own()).unwrap_or_default();
+        let keeper = bench.places.home().join(KEEPER);
+        sluice_worker::taskfile::write(&keeper, &own)
+            .map_err(|error| Problem::fault(format!("{} cannot be written: {error}", keeper.display())))?;
         let (stage, inner) = (AtomicU8::new(WORKING), Mutex::default());
         Ok(Arc::new(Worker { bench, client, hiring, crab, stage, inner, changed: Condvar::new() }))
     }
@@ -96,6 +110,7 @@ impl Worker {
 
     /// Works until it is told to stop, or the engine does not want it. `registered` is called once it is known.
     pub fn run(self: &Arc<Self>, registered: impl FnOnce()) -> Result<(), Problem> {
+        self.forget_what_is_old();
         let weak = Arc::downgrade(self);
         let thread = std::thread::Builder::new().name("heartbeat".into());
         let spawned = thread.spawn(move || {
@@ -125,21 +140,29 @@ impl Worker {
         self.leave()
     }
 
-    /// Stops: first it finishes what it is at; told again, it gives that back.
-    pub fn stop(&self) {
+    /// Stops: first it finishes what it is at; told again, it gives that back. Whether there is something that it finishes.
+    pub fn stop(&self) -> bool {
         let stage = match self.stage.load(Ordering::Relaxed) {
             WORKING => FINISHING,
             _ => LEAVING,
         };
         self.stage.store(stage, Ordering::Relaxed);
-        let mut inner = self.inner();
-        if stage == LEAVING {
-            inner.jobs.values().for_each(|job| job.give_back(&self.bench));
+        match stage {
+            LEAVING => self.give_back_all(),
+            _ => self.sign(),
         }
+        let mut inner = self.inner();
         if stage == LEAVING || inner.jobs.is_empty() {
             inner.say = None; // that ends the connection
         }
         self.changed.notify_all();
+        stage == FINISHING && !inner.jobs.is_empty()
+    }
+
+    /// Ends what it is at, before anybody else can be given it.
+    fn give_back_all(&self) {
+        let jobs: Vec<Arc<Job>> = self.inner().jobs.values().cloned().collect();
+        jobs.iter().for_each(|job| job.give_back(&self.bench));
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -176,13 +199,17 @@ impl Worker {
     /// Listens until the connection ends.
     fn listen(self: &Arc<Self>) -> Result<(), Problem> {
         let (say, mut letters) = letters();
-        self.inner().say = Some(Box::new(say));
+        {
+            let mut inner = self.inner();
+            inner.say = Some(Box::new(say));
+            inner.has_tidied = false;
+        }
         if !self.goes_on() {
             self.inner().say = None; // it was told to stop meanwhile
         }
         let path = format!("/v1/ws/crab/{}", self.crab);
-        let worker = self.clone();
-        let ended = self.client.listen(&path, &mut letters, || {}, move |message| worker.hear(message));
+        let (worker, signs) = (self.clone(), self.clone());
+        let ended = self.client.listen(&path, &mut letters, move || signs.sign(), move |message| worker.hear(message));
         self.inner().say = None;
         ended
     }
@@ -190,20 +217,22 @@ impl Worker {
     fn hear(self: &Arc<Self>, message: &str) {
         let Ok(said) = serde_json::from_str::<Value>(message) else { return };
         let payload = &said["kind"]["payload"];
-        let Some(dispatch) = payload["dispatch"].as_u64() else { return };
-        match said["kind"]["type"].as_str() {
-            Some("task_assigned") => self.take(dispatch, payload),
-            Some("task_withdrawn") => {
-                let job = self.inner().jobs.get(&dispatch).cloned();
-                job.into_iter().for_each(|job| job.give_back(&self.bench));
-            }
-            Some(_) | None => {}
+        let job = || self.inner().jobs.get(&payload["dispatch"].as_u64()?).cloned();
+        match (said["kind"]["type"].as_str(), payload["dispatch"].as_u64()) {
+            (Some("task_assigned"), Some(dispatch)) => self.take(dispatch, payload),
+            (Some("task_withdrawn"), Some(_)) => job().into_iter().for_each(|job| job.give_back(&self.bench)),
+            (Some("task_stopped"), Some(_)) => job().into_iter().for_each(|job| job.stop(&self.bench)),
+            (Some("tasks_held"), None) => self.compare(payload),
+            (Some(_) | None, _) => {}
         }
     }
 
     /// Begins with a step, unless it is at it already.
     fn take(self: &Arc<Self>, dispatch: u64, payload: &Value) {
-        let job = match Job::read(payload, &self.hiring.url) {
+        // Half of it, so that an agent whose worker does not come back has ended before another is given its step.
+        let away_ms = payload["away_ms"].as_u64().unwrap_or(AWAY) / 2;
+        let keeper = Keeper { file: self.bench.places.home().join(KEEPER), away_ms };
+        let job = match Job::read(payload, &self.hiring.url, keeper) {
             Ok(job) => Arc::new(job),
             Err(why) => return self.bench.log.line(&format!("what is assigned cannot be understood: {why}")),
         };
@@ -237,12 +266,8 @@ impl Worker {
 
     /// Gives a sign of life, and tells what agents say.
     fn beat(&self) {
+        self.sign();
         let jobs: Vec<Arc<Job>> = self.inner().jobs.values().cloned().collect();
-        let say = |kind: &str, run: Option<&str>, payload: &Value| {
-            let message = json!({ "run_id": run, "kind": { "type": kind, "payload": payload } }).to_string();
-            self.inner().say.as_ref().is_some_and(|say| say(message))
-        };
-        say("heartbeat", None, &json!({}));
         for job in jobs {
             let tail = SessionId::new(&job.order.name)
                 .ok()
@@ -251,9 +276,22 @@ impl Worker {
             let Some(line) = text.lines().rev().map(str::trim).find(|line| !line.is_empty()) else { continue };
             let line: String = line.chars().take(LONGEST_PROGRESS).collect();
             if job.is_news(&line) {
-                say("run_update", Some(&job.run_id(&self.crab)), &json!({ "progress_message": line }));
+                self.say("run_update", Some(&job.run_id(&self.crab)), &json!({ "progress_message": line }));
             }
         }
+    }
+
+    /// Gives a sign of life, and says what it is at. The engine answers with what it should be at.
+    fn sign(&self) {
+        let dispatches: Vec<u64> = self.inner().jobs.keys().copied().collect();
+        let finishing = self.stage.load(Ordering::Relaxed) != WORKING;
+        self.say("heartbeat", None, &json!({ "dispatches": dispatches, "finishing": finishing }));
+    }
+
+    /// Says something, if somebody listens.
+    fn say(&self, kind: &str, run: Option<&str>, payload: &Value) -> bool {
+        let message = json!({ "run_id": run, "kind": { "type": kind, "payload": payload } }).to_string();
+        self.inner().say.as_ref().is_some_and(|say| say(message))
     }
 
     /// Says goodbye; what it still holds is given to another at once.

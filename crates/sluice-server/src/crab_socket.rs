@@ -80,8 +80,7 @@ async fn serve(
                 let (app, who, crab, sender) = (app.clone(), who.clone(), crab.to_owned(), sender.clone());
                 let _ = tokio::task::spawn_blocking(move || {
                     app.touch();
-                    app.service.heard_crab(&crab);
-                    if let Some(answer) = hear(&app.service, &who, &text) {
+                    if let Some(answer) = hear(&app.service, &who, &crab, &text) {
                         let _ = sender.send(answer);
                     }
                 }).await;
@@ -92,7 +91,7 @@ async fn serve(
 }
 
 /// Takes what a crab says; gives what is to be said back.
-fn hear(service: &Service, who: &Who, text: &str) -> Option<Value> {
+fn hear(service: &Service, who: &Who, crab: &str, text: &str) -> Option<Value> {
     let said: Value = match serde_json::from_str(text) {
         Ok(said) => said,
         Err(error) => return Some(error_to(&Value::Null, &Problem::bad_request(format!("not JSON: {error}")))),
@@ -102,8 +101,15 @@ fn hear(service: &Service, who: &Who, text: &str) -> Option<Value> {
         payload.entry("run_id").or_insert_with(|| said["run_id"].clone());
     }
     let understood = |error: serde_json::Error| Problem::bad_request(format!("the payload cannot be read: {error}"));
+    if said["kind"]["type"] != "heartbeat" {
+        service.heard_crab(crab);
+    }
     let done = match said["kind"]["type"].as_str() {
-        Some("heartbeat") => return None,
+        Some("heartbeat") => {
+            // A crab need not say more than that it lives.
+            service.signed_crab(crab, &serde_json::from_value(payload).unwrap_or_default());
+            return None;
+        }
         Some("run_update") => {
             serde_json::from_value(payload).map_err(understood).and_then(|it| service.update_attempt(who, &it))
         }

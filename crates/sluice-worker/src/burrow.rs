@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-use crate::git::{Git, GitError, Repository, said};
+use crate::git::{Call, Git, GitError, Repository, said};
 
 /// A folder to work in.
 #[derive(Debug)]
@@ -52,7 +52,7 @@ impl Burrow {
             std::fs::create_dir_all(&folder).map_err(GitError::file("make", &folder))?;
             return Ok(Burrow { folder, shared: None });
         };
-        let repository = mirror(git, wanted.root, remote)?;
+        let repository = mirror(git, wanted, remote)?;
         let tracking = format!("refs/remotes/origin/{}", wanted.branch);
         let seen = repository.commit(&tracking)?;
         if !(wanted.goes_on && folder.is_dir()) {
@@ -76,9 +76,14 @@ impl Burrow {
             let lease = format!("--force-with-lease=refs/heads/{branch}:{}", seen.as_deref().unwrap_or_default());
             repository.call().network().args(["push", "--quiet", &lease, "--", "origin", &refspec]).answer()
         };
+        // What a lost attempt brought there is not where this one began, and would be gone.
+        match seen {
+            Some(theirs) if !repository.is_ancestor(theirs, &head)? => keep(repository, branch, theirs)?,
+            Some(_) | None => {}
+        }
         let mut ended = push(seen)?;
         if ended.code != Some(0) {
-            fetch(repository)?;
+            fetch(repository.call(), branch)?;
             let now = repository.commit(&format!("refs/remotes/origin/{branch}"))?;
             if now != *seen && is_ours() {
                 now.iter().try_for_each(|theirs| keep(repository, branch, theirs))?;
@@ -92,8 +97,31 @@ impl Burrow {
     }
 }
 
-/// The mirror of a remote, with its news.
-fn mirror(git: &Git, root: &Path, remote: &str) -> Result<Repository, GitError> {
+/// Removes the burrows that `is_old` says so of and that hold nothing which their remote does not have. Gives their folders.
+pub fn forget(git: &Git, root: &Path, is_old: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(root.join("burrows")).into_iter().flatten().flatten();
+    let old = entries.map(|entry| entry.path()).filter(|folder| is_old(folder));
+    old.filter(|folder| remove(git, folder).unwrap_or(false)).collect()
+}
+
+/// Removes a burrow whose work its remote has. Whether it did.
+fn remove(git: &Git, folder: &Path) -> Result<bool, GitError> {
+    if !folder.join(".git").exists() {
+        return Ok(false);
+    }
+    let common = git.at(folder).args(["rev-parse", "--path-format=absolute", "--git-common-dir"]).text()?;
+    let repository = Repository::open(git.clone(), Path::new(&common), None)?;
+    let (head, is_dirty) = repository.standing(folder)?;
+    if is_dirty || repository.reaching(&head, &["refs/remotes/origin"])?.is_empty() {
+        return Ok(false);
+    }
+    repository.call().args(["worktree", "remove", "--force", "--force", "--"]).arg(folder).run()?;
+    Ok(true)
+}
+
+/// The mirror of a remote, with its news: all branches but those of other runs.
+fn mirror(git: &Git, wanted: &Wanted<'_>, remote: &str) -> Result<Repository, GitError> {
+    let Wanted { root, branch, .. } = wanted;
     let name: String = Sha256::digest(remote.as_bytes()).iter().take(8).map(|byte| format!("{byte:02x}")).collect();
     let repositories = root.join("repositories");
     let folder = repositories.join(format!("{name}.git"));
@@ -106,9 +134,12 @@ fn mirror(git: &Git, root: &Path, remote: &str) -> Result<Repository, GitError> 
         std::fs::rename(&draft, &folder).map_err(GitError::file("put in place", &folder))?;
     }
     let call = git.at(&folder).network().args(["fetch", "--quiet", "--prune", "--no-tags", "--", "origin"]);
-    call.run()?;
-    // Without a default branch of the remote's, `main` or `master` is taken.
-    let _ = git.at(&folder).network().args(["remote", "set-head", "origin", "--auto"]).answer();
+    call.args(["+refs/heads/*:refs/remotes/origin/*", "^refs/heads/sluice/run-*"]).run()?;
+    fetch(git.at(&folder), branch)?;
+    if wanted.commit.is_none() {
+        // Without a default branch of the remote's, `main` or `master` is taken.
+        let _ = git.at(&folder).network().args(["remote", "set-head", "origin", "--auto"]).answer();
+    }
     Repository::open(git.clone(), &folder, None)
 }
 
@@ -122,8 +153,10 @@ fn known(repository: &Repository, commit: &str) -> Result<String, GitError> {
     repository.commit(commit)?.ok_or_else(missing)
 }
 
-fn fetch(repository: &Repository) -> Result<(), GitError> {
-    repository.call().network().args(["fetch", "--quiet", "--no-tags", "--", "origin"]).run()
+/// The news of one branch, which may not be there: therefore the star.
+fn fetch(call: Call, branch: &str) -> Result<(), GitError> {
+    let news = format!("+refs/heads/{branch}*:refs/remotes/origin/{branch}*");
+    call.network().args(["fetch", "--quiet", "--prune", "--no-tags", "--", "origin", &news]).run()
 }
 
 /// Puts the worktree where the step is to start. What is there is kept.

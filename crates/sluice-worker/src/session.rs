@@ -27,7 +27,7 @@ mod watch;
 pub use asker::Asker;
 pub use end::ASKER_EXITS_WITHIN;
 pub use output::{Chunk, Stream};
-pub use record::{Asked, Cause, End, ExitRecord, Limits, Pane, Place, SessionId, Spec, Window};
+pub use record::{Asked, Cause, End, ExitRecord, Keeper, Limits, Pane, Place, SessionId, Spec, Window};
 pub use say::{Delivery, LONGEST_TEXT, Say};
 pub use standing::{Gone, How, Living, Standing};
 pub use start::Started;

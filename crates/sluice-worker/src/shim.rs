@@ -28,6 +28,7 @@ use crate::session::folder::{Folder, SHIM_LOG};
 use crate::session::record::{Cause, Claim, End, ExitRecord, VERSION, now_ms};
 
 mod control;
+mod keeper;
 mod launch;
 mod log;
 mod pane;

@@ -123,3 +123,36 @@ fn without_a_repository_it_is_a_plain_folder() {
     assert_eq!(burrow.save("x", || true).unwrap(), None);
     assert!(holds(&burrow, "x"));
 }
+
+#[test]
+fn what_a_lost_attempt_had_brought_there_is_kept_when_another_begins_before_it() {
+    let world = World::new();
+    let lost = world.open("one", None, false);
+    write(&lost, "lost");
+    let wrong = lost.save("lost", || panic!("nobody else pushed")).unwrap().unwrap();
+    let current = world.open("two", None, false);
+    write(&current, "right");
+    let counts = current.save("right", || panic!("nobody pushed meanwhile")).unwrap().unwrap();
+    assert_eq!(world.tip(), counts);
+    let kept = git(&current.folder, &["for-each-ref", "--format=%(objectname)", "refs/sluice/keep"]);
+    assert_eq!(kept, wrong, "it stays reachable here");
+}
+
+#[test]
+fn an_old_burrow_is_removed_only_if_the_remote_has_all_of_it() {
+    let world = World::new();
+    let root = world.folder.path().join("one");
+    let burrow = world.open("one", None, false);
+    let forget = |is_old: bool| sluice_worker::burrow::forget(&Git::default(), &root, |_| is_old);
+    write(&burrow, "work");
+    assert!(forget(true).is_empty(), "it is not committed");
+    git(&burrow.folder, &["add", "."]);
+    git(&burrow.folder, &["commit", "--quiet", "-m", "work"]);
+    assert!(forget(true).is_empty(), "it is not pushed");
+    let commit = burrow.save("work", || panic!("nobody else pushed")).unwrap().unwrap();
+    assert!(forget(false).is_empty(), "it is not old");
+    assert_eq!(forget(true), [burrow.folder.clone()]);
+    assert!(!burrow.folder.exists());
+    let again = world.open("one", Some(&commit), false);
+    assert!(holds(&again, "work"), "it is made again when it is needed");
+}

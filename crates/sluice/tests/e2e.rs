@@ -8,6 +8,7 @@ mod e2e {
     pub(crate) mod home;
     pub(crate) mod process;
     pub(crate) mod recipes;
+    pub(crate) mod reef;
     pub(crate) mod served;
 
     pub(crate) mod access;
@@ -21,6 +22,8 @@ mod e2e {
     pub(crate) mod deaths;
     pub(crate) mod default_flow;
     pub(crate) mod engine_kills;
+    pub(crate) mod fleet;
+    pub(crate) mod fleet_under_fire;
     pub(crate) mod grimoires;
     pub(crate) mod homes;
     pub(crate) mod hostile;

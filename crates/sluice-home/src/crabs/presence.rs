@@ -13,14 +13,12 @@ use sluice_engine::host::Clock;
 use sluice_engine::reactor::Message;
 use sluice_engine::workers::{Offer, WorkerId};
 
-use super::{Crab, Crabs, LEASE, Post};
+use super::{Crab, Crabs, Post};
 use crate::clock::new_id;
 use crate::colonies;
 use crate::ground::Ground;
 use crate::house::Happened;
 
-/// How long a crab that listened may be away before its work is given to another, in milliseconds.
-pub const RECONNECT_WITHIN: i64 = 10_000;
 /// Crabs that are remembered; beyond that, those that have been gone for longest are forgotten.
 const MOST_CRABS: usize = 10_000;
 
@@ -36,6 +34,17 @@ pub struct Register {
     pub name: String,
     /// What it is; `any` does anything.
     pub role: String,
+}
+
+/// A crab's sign of life.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct Sign {
+    /// The handings-out that it is at; unless it says, all that it was given.
+    #[serde(default)]
+    pub dispatches: Option<Vec<u64>>,
+    /// It finishes what it is at, and takes no more.
+    #[serde(default)]
+    pub finishing: bool,
 }
 
 /// A crab that listens.
@@ -56,6 +65,7 @@ impl Crabs {
                 keeper: entry["keeper"].as_str().map(str::to_owned),
                 is_present: is_present && !listened,
                 listens: None,
+                comings: 0,
                 registered_at_ms: entry["registered_at_ms"].as_i64().unwrap_or(0),
             };
             if is_present {
@@ -94,6 +104,7 @@ impl Crabs {
             keeper: keeper.map(str::to_owned),
             is_present: true,
             listens: None,
+            comings: 0,
             registered_at_ms: ground.clock.now().0,
         };
         let entries = self.too_many().into_iter().map(|old| (format!("crab/{old}"), None));
@@ -102,8 +113,9 @@ impl Crabs {
         ground.house.record(ground, Happened { kind: "crab.registered", actor: &id, data, entries })?;
         offer(ground, &id, &crab, 1);
         let mut inner = self.inner();
-        let listens = inner.crabs.remove(&id).and_then(|old| old.listens);
-        inner.crabs.insert(id.clone(), Crab { listens, ..crab });
+        let old = inner.crabs.remove(&id);
+        let comings = old.as_ref().map_or(0, |old| old.comings) + 1;
+        inner.crabs.insert(id.clone(), Crab { listens: old.and_then(|old| old.listens), comings, ..crab });
         Ok(inner.crabs.get(&id).map_or(Value::Null, |crab| inner.shown(&id, crab)))
     }
 
@@ -146,6 +158,7 @@ impl Crabs {
             let Some(crab) = inner.crabs.get_mut(id) else { return Err(unknown(id)) };
             crab.listens = Some((number, post));
             crab.is_present = true;
+            crab.comings += 1;
             offer(ground, id, crab, 1);
         }
         self.remember(ground, id, "crab.connected");
@@ -172,10 +185,12 @@ impl Crabs {
     /// Gives up a crab that does not come back.
     fn leave_unless_back(&self, ground: &Arc<Ground>, id: &str) {
         let (weak, id) = (Arc::downgrade(ground), id.to_owned());
-        let moment = ground.clock.now().0.saturating_add(RECONNECT_WITHIN);
+        let Some(comings) = self.inner().crabs.get(&id).map(|crab| crab.comings) else { return };
+        let moment = ground.clock.now().0.saturating_add(ground.config.workers.reconnect());
         ground.later.at(moment, &ground.clock, move || {
             let Some(ground) = weak.upgrade() else { return };
-            let is_back = ground.crabs.inner().crabs.get(&id).is_none_or(|crab| crab.is_present);
+            let came = |crab: &Crab| crab.is_present || crab.comings != comings;
+            let is_back = ground.crabs.inner().crabs.get(&id).is_none_or(came);
             if !is_back {
                 // The loop that waits for moments must not wait for the store.
                 let _ = std::thread::Builder::new().spawn(move || ground.crabs.gone(&ground, &id, "crab.lost"));
@@ -188,6 +203,24 @@ impl Crabs {
         let at = self.inner().held_by(id);
         if let Some(reporter) = ground.reporter.get() {
             reporter.send(Message::Heard { worker: WorkerId(id.to_owned()), at });
+        }
+    }
+
+    /// A crab says what it is at: that is its own for another lease. What it was given and is not at it is told again, and
+    /// what it is at and was not given, it is told, is not its any more. So neither side has to hear everything.
+    pub fn signed(&self, ground: &Ground, id: &str, sign: &Sign) {
+        if let (true, Some(crab)) = (sign.finishing, self.inner().crabs.get(id)) {
+            offer(ground, id, crab, 0);
+        }
+        let Some(at) = &sign.dispatches else { return self.heard(ground, id) };
+        let Some(reporter) = ground.reporter.get() else { return };
+        reporter.send(Message::Heard { worker: WorkerId(id.to_owned()), at: at.clone() });
+        let held = self.inner().held_by(id);
+        if !sign.finishing {
+            held.iter().filter(|dispatch| !at.contains(dispatch)).for_each(|dispatch| self.tell(ground, *dispatch));
+        }
+        if reporter.has_taken_up() {
+            self.tell_what_is_held(ground, id);
         }
     }
 
@@ -248,7 +281,7 @@ fn offer(ground: &Ground, id: &str, crab: &Crab, capacity: usize) {
         role: crab.role.clone(),
         group: crab.colony.clone(),
         capacity,
-        lease: Some(LEASE),
+        lease: Some(ground.config.workers.lease()),
     };
     if let Some(reporter) = ground.reporter.get() {
         reporter.send(Message::Joined(offer));

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use sluice_api::problem::{Problem, Status};
 use sluice_core::machine::RefusalCode;
 use sluice_core::recipe::{Data, FailureKind};
-use sluice_core::run::{Effect, Job as Asked, Outcome, Perform, Report, Usage as Used};
+use sluice_core::run::{Effect, Job as Asked, Outcome, Perform, Report, StepStatus, Usage as Used};
 use sluice_engine::actor::Outcome as Reported;
 use sluice_engine::codec::run_effect;
 use sluice_engine::reactor::{Assignment, Message};
@@ -150,10 +150,41 @@ impl Crabs {
         let Some(job) = inner.jobs.get(&dispatch) else { return };
         let Some((_, post)) = inner.crabs.get(&job.crab).and_then(|crab| crab.listens.as_ref()) else { return };
         let mut payload = payload(&seen, &job.wanted, repository.as_deref(), dispatch);
+        payload["lease_ms"] = json!(ground.config.workers.lease());
+        payload["away_ms"] = json!(ground.config.workers.reconnect());
         let id = SessionId::new(payload["performance"].as_str().unwrap_or_default());
         let secret = id.and_then(|id| token(&id, &ground.places.attempt(id.as_str())));
         payload["agent_token"] = secret.map_or(Value::Null, Value::String);
         post(self.envelope(ground, job, "task_assigned", &payload));
+        // It may have been away when that was decided.
+        if let StepStatus::Stopping(..) = seen.state.step(job.wanted.step).status {
+            post(self.envelope(ground, job, "task_stopped", &json!({ "dispatch": dispatch })));
+        }
+    }
+
+    /// Tells a crab what it holds, and so what it does not. Told under the lock: whatever it was told before is part of it.
+    pub(super) fn tell_what_is_held(&self, ground: &Ground, crab: &str) {
+        let inner = self.inner();
+        let Some((_, post)) = inner.crabs.get(crab).and_then(|crab| crab.listens.as_ref()) else { return };
+        let held = || inner.jobs.iter().filter(|(_, job)| job.crab == crab);
+        let name = |job: &Job| performance(&job.mission, job.wanted.step, job.wanted.attempt, job.wanted.part);
+        let payload = json!({
+            "dispatches": held().map(|(dispatch, _)| *dispatch).collect::<Vec<_>>(),
+            "performances": held().map(|(_, job)| name(job)).collect::<Vec<_>>(),
+        });
+        post(self.enveloped(ground, (Value::Null, Value::Null), "tasks_held", &payload));
+    }
+
+    /// The run wants a part of a step ended; its crab ends it and reports.
+    pub(crate) fn stop(&self, ground: &Ground, wanted: &str) {
+        let inner = self.inner();
+        for (dispatch, job) in &inner.jobs {
+            let name = performance(&job.mission, job.wanted.step, job.wanted.attempt, job.wanted.part);
+            let listens = inner.crabs.get(&job.crab).and_then(|crab| crab.listens.as_ref());
+            if let (true, Some((_, post))) = (name == wanted, listens) {
+                post(self.envelope(ground, job, "task_stopped", &json!({ "dispatch": dispatch })));
+            }
+        }
     }
 
     /// Tells a crab again everything that it holds.
@@ -178,6 +209,9 @@ impl Crabs {
         };
         let Some((dispatch, effect, begun)) = found else {
             crate::missions::task_exists(&seen, &wanted.task_id)?;
+            if is_starting(ground) {
+                return Err(Problem::unavailable("the engine is starting").hint("ask again in a moment"));
+            }
             let message = format!("task {} is not assigned to crab {}", wanted.task_id, wanted.crab_id);
             return Err(Problem::new(Status::Conflict, RefusalCode::NotReady.as_str(), message)
                 .hint("a crab begins with what it was assigned; GET /v1/tasks says what that is"));
@@ -248,8 +282,7 @@ impl Crabs {
                 None => over().map(|it| Attempt { crab: it.crab.clone(), held: None, has_counted: it.has_counted }),
             }
         };
-        let is_starting = || ground.reporter.get().is_none_or(|reporter| !reporter.has_taken_up());
-        if found.is_none() && is_starting() {
+        if found.is_none() && is_starting(ground) {
             return Err(Problem::unavailable("the engine is starting").hint("ask again in a moment"));
         }
         let none = || {
@@ -321,6 +354,11 @@ impl Crabs {
         note(ground, "attempt.ended", &attempt.crab, &mission, &data);
         Ok(json!({ "run_id": wanted.run_id, "task_id": task, "status": wanted.status, "ok": true }))
     }
+}
+
+/// Whether what is not known may only not be known yet.
+fn is_starting(ground: &Ground) -> bool {
+    ground.reporter.get().is_none_or(|reporter| !reporter.has_taken_up())
 }
 
 struct Attempt {
@@ -404,7 +442,6 @@ fn payload(seen: &SeenRun, wanted: &Perform, repository: Option<&str>, dispatch:
         "repo": repository,
         "commit": tip(seen),
         "dispatch": dispatch,
-        "lease_ms": super::LEASE,
     })
 }
 

@@ -123,6 +123,7 @@ fn order(setting: &Setting, wanted: &Perform, name: &str, folder: PathBuf, work:
         permissions: wanted.permissions,
         folder,
         voice: Voice::OfThisHome,
+        keeper: None,
         work,
     }
 }
@@ -131,7 +132,9 @@ fn order(setting: &Setting, wanted: &Perform, name: &str, folder: PathBuf, work:
 fn beside(ground: &Arc<Ground>, seen: &SeenRun, effect: &str, wanted: &Effect) -> Result<(), String> {
     match wanted {
         Effect::Stop { step, attempt, part } => {
-            let stopped = ground.stop(&performance(&seen.id, *step, *attempt, *part));
+            let name = performance(&seen.id, *step, *attempt, *part);
+            ground.crabs.stop(ground, &name);
+            let stopped = ground.stop(&name);
             if seen.state.end.is_some() {
                 sweep(&seen.id);
             }

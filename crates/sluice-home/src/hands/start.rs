@@ -64,6 +64,7 @@ pub(super) fn session(ground: &Arc<Ground>, seen: &Seen, wanted: &StartSession) 
         folder: workspace,
         place: Place::Terminal { rows: ROWS, columns: COLUMNS, window: Some(window) },
         limits: Limits::default(),
+        keeper: None,
     };
     ground.remember_checkout(&id, seen);
     ground.note_program(harness, &private);

@@ -9,7 +9,7 @@ use sluice_engine::host::Clock;
 
 use super::{Service, Who};
 use crate::colonies::{self, NewColony};
-use crate::crabs::{Complete, Connection, Post, Register, StartAttempt, UpdateAttempt};
+use crate::crabs::{Complete, Connection, Post, Register, Sign, StartAttempt, UpdateAttempt};
 use crate::missions::{self, NewMission};
 use crate::runs::SeenRun;
 
@@ -56,6 +56,11 @@ impl Service {
     /// A crab gives a sign of life.
     pub fn heard_crab(&self, id: &str) {
         self.ground.crabs.heard(&self.ground, id);
+    }
+
+    /// A crab gives a sign of life, and says what it is at.
+    pub fn signed_crab(&self, id: &str, sign: &Sign) {
+        self.ground.crabs.signed(&self.ground, id, sign);
     }
 
     /// A crab begins with a task.

@@ -54,7 +54,8 @@ pub(super) fn run(bench: &Workbench, order: &Order, prompt: &str) -> Performed {
         environment: &lookup,
     };
     let invocation = harness.invocation(&request).map_err(|error| error.to_string())?;
-    let spec = spec(id.clone(), invocation, environment, &order.folder, &private)?;
+    let spec =
+        Spec { keeper: order.keeper.clone(), ..spec(id.clone(), invocation, environment, &order.folder, &private)? };
     bench.note_program(harness, &private);
     bench.sessions.start(&spec).map_err(|failure| described(&failure))?;
     let (over, ended) = channel();
@@ -88,7 +89,15 @@ fn spec(
     environment.extend(invocation.env_set.iter().map(|(name, value)| (name.clone(), text(value))));
     let arguments = invocation.argv.iter().map(text).collect();
     let folder = folder.to_owned();
-    Ok(Spec { id, arguments, environment, folder, place: Place::Headless { input }, limits: Limits::default() })
+    Ok(Spec {
+        id,
+        arguments,
+        environment,
+        folder,
+        place: Place::Headless { input },
+        limits: Limits::default(),
+        keeper: None,
+    })
 }
 
 /// Reads an agent's stream until it is over. One that says nothing for too long, or does not end after its last words,
@@ -139,6 +148,9 @@ fn judged(bench: &Workbench, id: &SessionId, reader: Reader, gone: &Gone, silent
     let (exit, broken) = match &gone.how {
         How::Lost { why } => (Exit::Signal(9), crash(why.clone())),
         How::Exited(record) => match (&record.end, record.cause) {
+            (End::Code(_) | End::Signal(_), Cause::Unkept) if !reader.is_final() => {
+                (Exit::Signal(9), crash("its worker was away for too long".to_owned()))
+            }
             (End::Code(code), _) => (Exit::Code(*code), None),
             (End::Signal(signal), Cause::Itself) if !reader.is_final() => {
                 (Exit::Signal(*signal), crash(format!("signal {signal} ended it")))

@@ -11,8 +11,8 @@ use sluice_core::recipe::FailureKind;
 use sluice_core::run::Report;
 use sluice_core::run::effect::Script;
 use sluice_worker::burrow::{Burrow, Wanted};
-use sluice_worker::git::Git;
-use sluice_worker::session::{Failure, SessionId};
+use sluice_worker::git::{Git, GitError};
+use sluice_worker::session::{Failure, Keeper, SessionId};
 
 use super::{FIRST_PAUSE, LONGEST_PAUSE, Worker, is_passing};
 use crate::projects::described;
@@ -39,7 +39,7 @@ pub(super) struct Job {
 
 impl Job {
     /// What an assignment says.
-    pub(super) fn read(payload: &Value, url: &str) -> Result<Job, String> {
+    pub(super) fn read(payload: &Value, url: &str, keeper: Keeper) -> Result<Job, String> {
         let text = |key: &str| payload[key].as_str().map(str::to_owned);
         let must = |key: &str| text(key).ok_or_else(|| format!("it has no `{key}`"));
         let work = match payload["script"].as_str() {
@@ -65,6 +65,7 @@ impl Job {
             permissions: if is_reduced { Permissions::Reduced } else { Permissions::Full },
             folder: PathBuf::new(),
             voice: Voice::Elsewhere { environment },
+            keeper: Some(keeper),
             work,
         };
         Ok(Job {
@@ -89,6 +90,11 @@ impl Job {
     /// It is not this worker's any more: what runs is ended, and nothing is reported.
     pub(super) fn give_back(&self, bench: &Workbench) {
         self.is_given_back.store(true, Ordering::Relaxed);
+        self.stop(bench);
+    }
+
+    /// Its run wants it ended: what runs is ended, and that is reported.
+    pub(super) fn stop(&self, bench: &Workbench) {
         if let Err(why) = bench.stop(&self.order.name) {
             bench.log.line(&format!("{} cannot be ended: {why}", self.order.name));
         }
@@ -145,23 +151,45 @@ impl Worker {
             commit: job.commit.as_deref(),
             goes_on,
         };
-        let burrow = Burrow::open(&Git::default(), &wanted).map_err(|error| described(&error))?;
+        let burrow = self.patiently(job, || Burrow::open(&Git::default(), &wanted))?;
         let order = Order { folder: burrow.folder.clone(), ..job.order.clone() };
         let report = reported(self.bench.perform(&order));
         self.bench.performed(&order.name);
         if job.only_looks || job.is_given_back() {
             return Ok((report, None)); // what an arbiter changed is not where the next step starts
         }
-        let commit = burrow.save(&format!("{}: {}", job.mission, job.title), || self.is_still_ours(job));
+        if !self.is_still_ours(job) {
+            return Err("it is not this worker's any more".into());
+        }
+        let message = format!("{}: {}", job.mission, job.title);
+        let commit = self.patiently(job, || burrow.save(&message, || self.is_still_ours(job)));
         match (commit, &report) {
             (Ok(commit), _) => Ok((report, commit)),
-            (Err(error), Report::Completed(_)) => Err(format!("its work cannot be handed on: {}", described(&error))),
+            (Err(why), Report::Completed(_)) => Err(format!("its work cannot be handed on: {why}")),
             (Err(_), Report::Failed { .. }) => Ok((report, None)),
         }
     }
 
+    /// Tries again for a while: a remote may be away for a moment, and the git of a worker that was killed may still be at
+    /// the same mirror.
+    fn patiently<T>(&self, job: &Job, act: impl Fn() -> Result<T, GitError>) -> Result<T, String> {
+        let mut wait = FIRST_PAUSE;
+        loop {
+            match act() {
+                Ok(done) => return Ok(done),
+                Err(error) if wait > LONGEST_PAUSE || job.is_given_back() || self.is_leaving() => {
+                    return Err(described(&error));
+                }
+                Err(error) => self.bench.log.line(&format!("{} is tried again: {}", job.task, described(&error))),
+            }
+            self.pause(wait);
+            wait *= 2;
+        }
+    }
+
+    /// Asks before anything is brought to the remote: what a lost attempt has made must not stand in the way there.
     fn is_still_ours(&self, job: &Job) -> bool {
-        self.client.post::<Value>("/v1/runs/update", &json!({ "run_id": job.run_id(&self.crab) })).is_ok()
+        self.insist(job, "/v1/runs/update", &json!({ "run_id": job.run_id(&self.crab) })).is_ok()
     }
 
     /// Asks until somebody answers. An answer that says no is an answer.

@@ -71,6 +71,18 @@ pub struct Spec {
     pub place: Place,
     /// Bounds.
     pub limits: Limits,
+    /// Who must be there for it to go on; nobody unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keeper: Option<Keeper>,
+}
+
+/// The process without which an agent is not to go on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Keeper {
+    /// The file that names it, as an [`Identity`] in JSON. Another process takes its place by writing itself there.
+    pub file: PathBuf,
+    /// Milliseconds for which none may be there before the agent is ended.
+    pub away_ms: u64,
 }
 
 /// Where an agent's input comes from and its output goes.
@@ -196,6 +208,8 @@ pub enum Cause {
     TerminalGone,
     /// Its time was over.
     TimeLimit,
+    /// Its keeper was away for too long.
+    Unkept,
 }
 
 /// That the engine wanted a session to end; written before anything is done about it.

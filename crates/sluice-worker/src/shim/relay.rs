@@ -14,6 +14,7 @@ use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process
 use rustix::termios::{Winsize, tcsetwinsize};
 
 use super::control::Control;
+use super::keeper::Kept;
 use super::launch::{Ends, Running};
 use super::log::Log;
 use super::note;
@@ -77,6 +78,7 @@ enum Awaited {
     PaneRoom,
     KeyRoom,
     Control,
+    Keeper,
 }
 
 pub(super) struct Relay {
@@ -95,6 +97,7 @@ pub(super) struct Relay {
     typing_next: Option<(Instant, bool)>,
     /// What was delivered under a name, the latest last.
     delivered: VecDeque<(String, Delivery)>,
+    keeper: Option<Kept>,
     phase: Phase,
 }
 
@@ -122,6 +125,7 @@ impl Relay {
         Ok(Self {
             folder,
             signals,
+            keeper: running.spec.keeper.clone().map(Kept::new),
             spec: running.spec,
             agent: running.agent,
             since: running.since,
@@ -196,6 +200,8 @@ impl Relay {
         }
         let callers = self.control.handles().into_iter();
         waiting.extend(callers.map(|handle| (Awaited::Control, handle, PollFlags::IN)));
+        let keeper = self.keeper.as_ref().and_then(Kept::handle);
+        waiting.extend(keeper.map(|handle| (Awaited::Keeper, handle, PollFlags::IN)));
         let mut polled: Vec<PollFd<'_>> =
             waiting.iter().map(|(_, handle, flags)| PollFd::from_borrowed_fd(*handle, *flags)).collect();
         let left = self.next_time().map(|at| timespec(at.saturating_duration_since(Instant::now())));
@@ -211,7 +217,7 @@ impl Relay {
     /// When something is to be done even if nothing happens.
     fn next_time(&self) -> Option<Instant> {
         let phase = match self.phase {
-            Phase::Running => self.time_limit(),
+            Phase::Running => self.time_limit().into_iter().chain(self.keeper.as_ref().and_then(Kept::next_time)).min(),
             Phase::Ending { kill_at, .. } => kill_at,
             Phase::Leftovers { give_up, .. } => Some(give_up.min(Instant::now() + LOOK_AGAIN)),
         };
@@ -237,6 +243,7 @@ impl Relay {
                 }
             }
             Awaited::KeyRoom => self.press_keys(),
+            Awaited::Keeper => {} // that is looked at whenever something happens
             Awaited::Control => {
                 for received in self.control.serve() {
                     self.take_text(received);
@@ -374,6 +381,13 @@ impl Relay {
 
     fn keep_time(&mut self) {
         let now = Instant::now();
+        if let (Phase::Running, Some(kept)) = (&self.phase, &mut self.keeper)
+            && kept.is_gone()
+        {
+            let grace = kept.grace();
+            self.keeper = None;
+            self.end(Cause::Unkept, grace);
+        }
         match self.phase {
             Phase::Running if self.time_limit().is_some_and(|limit| now >= limit) => self.end(Cause::TimeLimit, GRACE),
             Phase::Ending { kill_at: Some(kill_at), cause } if now >= kill_at => {

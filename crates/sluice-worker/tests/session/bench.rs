@@ -80,6 +80,7 @@ impl Bench {
             folder: self.folder.path().to_owned(),
             place: Place::Terminal { rows: 50, columns: 200, window: Some(window) },
             limits: Limits::default(),
+            keeper: None,
         }
     }
 

@@ -1,6 +1,10 @@
 //! Processes killed without warning: noticed within a second, and nothing is left.
 
-use sluice_worker::session::{Cause, End, How, Standing};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use sluice_worker::process::Identity;
+use sluice_worker::session::{Cause, End, How, Keeper, Spec, Standing};
 
 use crate::bench::{Bench, LONG, PROMISED, hear, hear_pid, kill};
 
@@ -68,4 +72,40 @@ fn a_killed_agent_in_a_window_closes_it() {
     let How::Exited(exit) = gone.how else { panic!("{gone:?}") };
     assert_eq!((exit.end, exit.cause), (End::Signal(9), Cause::Itself));
     assert!(!living.shim.lives());
+}
+
+#[test]
+fn an_agent_whose_keeper_stays_away_is_ended_and_one_that_is_kept_again_goes_on() {
+    let bench = Bench::plain();
+    let (ready, goes) = (bench.fifo("ready"), bench.fifo("goes"));
+    let keeper = || {
+        let child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+        (Identity::of(child.id().cast_signed()).unwrap(), child)
+    };
+    let (first, mut first_child) = keeper();
+    let (second, mut second_child) = keeper();
+    let text = "echo $$ > ready; read x < goes; exit 7";
+    let kept = |id: &str, away: Duration| {
+        let file = bench.folder.path().join(format!("{id}.keeper"));
+        std::fs::write(&file, serde_json::to_vec(&first).unwrap()).unwrap();
+        let keeper = Keeper { file, away_ms: u64::try_from(away.as_millis()).unwrap() };
+        Spec { keeper: Some(keeper), ..bench.headless(id, text, None) }
+    };
+    let (_, left_ended) = bench.start_watched(&kept("left", Duration::from_millis(300)));
+    hear(&ready);
+    let (_, kept_ended) = bench.start_watched(&kept("kept", Duration::from_millis(300)));
+    hear(&ready);
+    std::fs::write(bench.folder.path().join("kept.keeper"), serde_json::to_vec(&second).unwrap()).unwrap();
+    first_child.kill().unwrap();
+    first_child.wait().unwrap();
+    let how = |gone: sluice_worker::session::Gone| match gone.how {
+        How::Exited(exit) => (exit.end, exit.cause),
+        How::Lost { why } => panic!("{why}"),
+    };
+    assert_eq!(how(left_ended.recv_timeout(LONG).unwrap()), (End::Signal(15), Cause::Unkept));
+    assert!(kept_ended.recv_timeout(Duration::from_secs(1)).is_err(), "it is kept, and goes on");
+    std::fs::write(&goes, "go\n").unwrap();
+    assert_eq!(how(kept_ended.recv_timeout(LONG).unwrap()), (End::Code(7), Cause::Itself));
+    second_child.kill().unwrap();
+    second_child.wait().unwrap();
 }

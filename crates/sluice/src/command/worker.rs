@@ -48,7 +48,12 @@ pub(crate) fn run(arguments: args::Worker, output: Output) -> Result<Exit, Failu
     let hiring = Hiring { url: connect.clone(), colony: colony.clone(), role: role.clone(), name: name.clone() };
     let worker = Worker::new(bench, client, hiring)?;
     let told = worker.clone();
-    sluice_server::each_signal(move || told.stop())
+    let hears = move || {
+        if told.stop() && output == Output::People {
+            print("finishing what it is at; once more, and it gives that back\n");
+        }
+    };
+    sluice_server::each_signal(hears)
         .map_err(|error| Failure::new(Exit::Refused, "fault", format!("signals cannot be heard: {error}")))?;
     let crab = worker.crab().to_owned();
     worker.run(move || match output {

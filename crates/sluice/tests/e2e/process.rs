@@ -60,3 +60,11 @@ pub(crate) fn kill_all_of(folder: &Path) {
         found.into_iter().for_each(kill);
     }
 }
+
+/// Waits until a process is dead.
+#[track_caller]
+pub(crate) fn until_gone(pid: i32) {
+    let Ok(handle) = pidfd_open(Pid::from_raw(pid).unwrap(), PidfdFlags::empty()) else { return };
+    let within = Timespec { tv_sec: 60, tv_nsec: 0 };
+    assert_eq!(poll(&mut [PollFd::new(&handle, PollFlags::IN)], Some(&within)), Ok(1), "process {pid} does not end");
+}

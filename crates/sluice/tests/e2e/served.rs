@@ -49,7 +49,13 @@ impl Served {
     /// Serves a home at a free port, with further arguments, and waits until it listens.
     #[track_caller]
     pub(crate) fn start(home: &Home, more: &[&str]) -> Served {
-        let mut command = home.command(&["serve", "--listen", "127.0.0.1:0"]);
+        Served::start_at(home, "127.0.0.1:0", more)
+    }
+
+    /// The same at an address.
+    #[track_caller]
+    pub(crate) fn start_at(home: &Home, listen: &str, more: &[&str]) -> Served {
+        let mut command = home.command(&["serve", "--listen", listen]);
         let mut child = command.args(more).stdout(Stdio::piped()).spawn().unwrap();
         let output = BufReader::new(child.stdout.take().unwrap());
         let (sender, lines) = channel();
