@@ -307,8 +307,30 @@ pub(crate) fn said(ended: &Ended) -> String {
     }
 }
 
-/// Whether it failed because another git holds a lock that it will let go of.
+/// Whether it failed because another git is in the middle of something: it holds a lock that it will let go of, or has
+/// begun with a worktree whose files are not written yet.
 fn is_locked(stderr: &[u8]) -> bool {
     let text = String::from_utf8_lossy(stderr);
-    text.contains("could not lock config file") || (text.contains(".lock'") && text.contains("File exists"))
+    let half_made = text.contains("failed to read worktrees/") && text.contains("commondir");
+    let locked = text.contains(".lock'") && text.contains("File exists");
+    half_made || locked || text.contains("could not lock config file")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_locked;
+
+    #[test]
+    fn what_passes_is_waited_for_and_what_does_not_is_not() {
+        for passes in [
+            "fatal: failed to read worktrees/m-0-1-item-26/commondir: Success",
+            "error: could not lock config file .git/config: File exists",
+            "fatal: Unable to create '/x/.git/index.lock': File exists.",
+        ] {
+            assert!(is_locked(passes.as_bytes()), "{passes}");
+        }
+        for stays in ["fatal: not a git repository", "fatal: a branch named 'x' already exists"] {
+            assert!(!is_locked(stays.as_bytes()), "{stays}");
+        }
+    }
 }
