@@ -151,7 +151,7 @@ fn an_old_burrow_is_removed_only_if_the_remote_has_all_of_it() {
     assert!(forget(true).is_empty(), "it is not pushed");
     let commit = burrow.save("work", || panic!("nobody else pushed")).unwrap().unwrap();
     assert!(forget(false).is_empty(), "it is not old");
-    assert_eq!(forget(true), [burrow.folder.clone()]);
+    assert_eq!(forget(true), std::slice::from_ref(&burrow.folder));
     assert!(!burrow.folder.exists());
     let again = world.open("one", Some(&commit), false);
     assert!(holds(&again, "work"), "it is made again when it is needed");
