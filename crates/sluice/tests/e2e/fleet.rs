@@ -211,3 +211,22 @@ fn an_agent_on_a_worker_speaks_for_its_step_and_asks_a_person() {
     assert_eq!(tasks[1]["summary"], "made it", "{tasks:#}");
     assert_eq!(reef.commits(&mission), ["plan", "work"]);
 }
+
+#[test]
+fn an_attempt_whose_time_is_over_is_ended_on_its_worker() {
+    let reef = Reef::new("", None);
+    let begins = reef.home.pipe("begins");
+    reef.workflow(
+        "short",
+        "[workflow]\nname = \"short\"\ndescription = \"A test\"\nversion = \"1.0.0\"\n\n[[steps]]\nid = \"plan\"\nrole = \"any\"\nprompt_file = \"do/plan.md\"\ntimeout = \"1s\"\n",
+    );
+    reef.scripts(&format!("tell {}\nhang", begins.path()), "work", "work", "work");
+    let _worker = reef.hire("ann", "any");
+    let mission = reef.mission("short");
+    begins.hear();
+    let living = process::carrying(&format!("SLUICE_RUN={mission}"));
+    assert!(!living.is_empty());
+    assert_eq!(reef.ended(&mission), "failed: plan failed");
+    assert!(living.iter().all(|pid| !process::lives(*pid)), "its end is waited for");
+    assert!(text(&reef.look(&mission), "error").contains("`plan` failed"), "{:#}", reef.look(&mission));
+}

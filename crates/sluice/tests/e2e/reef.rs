@@ -220,8 +220,8 @@ impl Reef {
     /// The commits of a mission on the remote's branch, oldest first.
     pub(crate) fn commits(&self, mission: &str) -> Vec<String> {
         let remote = self.home.path("remote.git");
-        let range = format!("main..sluice/run-{mission}");
-        let words = ["-C", remote.to_str().unwrap(), "log", "--reverse", "--format=%s", &range];
+        let only = format!("--branches=sluice/run-{mission}*"); // no branch is no commit
+        let words = ["-C", remote.to_str().unwrap(), "log", "--reverse", "--format=%s", &only, "--not", "main"];
         self.home.git(&words).lines().map(str::to_owned).collect()
     }
 }
