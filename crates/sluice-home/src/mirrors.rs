@@ -36,18 +36,27 @@ struct Written {
 impl Mirrors {
     /// Writes the files of a process as it stands now.
     pub(crate) fn write(&self, ground: &Ground, id: &str) {
-        let mut done = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let Ok(Some(seen)) = ground.tasks.load_run(id) else { return };
-        if !view_run::is_process(&seen) || done.versions.get(id) == Some(&seen.version) {
+        if let Ok(Some(seen)) = ground.tasks.load_run(id) {
+            self.write_as(ground, &seen);
+        }
+    }
+
+    /// Writes the files of a process as it was seen, unless that or something newer is there.
+    pub(crate) fn write_as(&self, ground: &Ground, seen: &SeenRun) {
+        if !view_run::is_process(seen) {
             return;
         }
-        if let Err(why) = put(&seen, &mut done.left_out) {
-            ground.log.line(&format!("process {id} has no file of its own: {why}"));
+        let mut done = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if done.versions.get(&seen.id).is_some_and(|written| *written >= seen.version) {
+            return;
+        }
+        if let Err(why) = put(seen, &mut done.left_out) {
+            ground.log.line(&format!("process {} has no file of its own: {why}", seen.id));
         }
         if done.versions.len() >= MOST_REMEMBERED {
             done.versions.clear();
         }
-        done.versions.insert(id.to_owned(), seen.version);
+        done.versions.insert(seen.id.clone(), seen.version);
     }
 
     /// Removes the files of a process that is forgotten.
@@ -95,10 +104,14 @@ fn archived(seen: &SeenRun) -> Value {
     process
 }
 
+/// Puts a file in place as a whole. It is not waited for until the disk has it: the store has what it says, and files are
+/// made up for when an engine starts.
 fn write(path: &Path, document: &Value) -> Result<(), String> {
     let mut text = serde_json::to_vec_pretty(document).map_err(|error| error.to_string())?;
     text.push(b'\n');
-    taskfile::write(path, &text).map_err(|error| described(&error))
+    let draft = path.with_extension("draft");
+    let placed = std::fs::write(&draft, &text).and_then(|()| std::fs::rename(&draft, path));
+    placed.map_err(|error| format!("{}: {error}", path.display()))
 }
 
 fn remove(path: &Path) -> Result<(), String> {

@@ -36,9 +36,7 @@ impl Service {
     /// The run that is meant. Whoever sees its end also finds the files about it.
     pub fn run(&self, id: &str) -> Result<SeenRun, Problem> {
         let seen = self.ground.tasks.find_run(id)?;
-        if view_run::is_process(&seen) {
-            self.ground.mirrors.write(&self.ground, &seen.id);
-        }
+        self.ground.mirrors.write_as(&self.ground, &seen);
         crate::evidence::conclude(&self.ground, &seen);
         Ok(seen)
     }
@@ -198,11 +196,13 @@ impl Service {
     }
 
     /// Says something to a run, for a person.
-    fn tell_run(&self, who: &Who, id: &str, input: Input) -> Result<SeenRun, Problem> {
-        let seen = self.run(id)?;
-        let asker = who.to_run(&seen.id);
-        say(&self.ground, &seen.id, Input::By { asker, input: Box::new(input) })?;
-        self.run(&seen.id)
+    fn tell_run(&self, who: &Who, run: &str, input: Input) -> Result<SeenRun, Problem> {
+        say(&self.ground, run, Input::By { asker: who.to_run(run), input: Box::new(input) })?;
+        let seen = self.ground.tasks.load_run(run)?;
+        let seen = seen.ok_or_else(|| Problem::fault(format!("run {run} is gone")))?;
+        self.ground.mirrors.write_as(&self.ground, &seen);
+        crate::evidence::conclude(&self.ground, &seen);
+        Ok(seen)
     }
 
     /// Ends a run with everything it has started; of a patrol that rests, what would come next. When this answers, nothing
