@@ -4,6 +4,7 @@
 //! microseconds. Answers that go on (the event log) come as lines.
 
 mod listen;
+mod outside;
 mod way;
 
 use std::path::Path;
@@ -21,6 +22,7 @@ use serde::de::DeserializeOwned;
 
 use crate::problem::{Problem, Status};
 pub use listen::{Letters, letters};
+pub use outside::Outside;
 use way::{Connection, Network, Way};
 
 /// Says which version of Sluice answers.

@@ -19,7 +19,7 @@ use sluice_store::{Append, Store, StoreError, StreamId};
 use crate::loader::{Definitions, Loader};
 use crate::reactor::{Action, Answer, Assignment, Message, Reactor, Token};
 use crate::workers::WorkerId;
-use threads::{Reading, SharedWriter, Storing, Tidying, locked};
+use threads::{Reading, SharedWriter, Storing, Tidying, append, locked};
 
 /// What tells the time.
 pub trait Clock: Send + Sync {
@@ -322,7 +322,7 @@ impl Loop {
         if batch.len() > SMALL {
             return drop(self.batches.send(batch));
         }
-        let answer = locked(&self.writer).append(batch.clone());
+        let answer = append(&self.writer, &batch);
         match answer {
             Ok(results) => self.reporter.send(Message::Committed(results)),
             // Whatever is wrong, the other thread knows how to wait for better times.

@@ -28,6 +28,8 @@ pub struct Config {
     pub serve: Serve,
     /// How patient the engine is with workers elsewhere.
     pub workers: Workers,
+    /// Who is told what took how long.
+    pub telemetry: Telemetry,
     /// Harnesses of one's own, as they are written.
     pub harnesses: toml::Table,
 }
@@ -76,6 +78,14 @@ pub struct Serve {
     pub requests_per_second: NonZeroU32,
     /// So many requests one token may make at once.
     pub burst: NonZeroU32,
+}
+
+/// Who is told what took how long.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Telemetry {
+    /// The address of a collector that takes OTLP over HTTP; without it, and without the variables for it, nobody.
+    pub endpoint: Option<String>,
 }
 
 impl Default for Serve {

@@ -30,6 +30,7 @@ use crate::files;
 use crate::ground::{Ground, session_id};
 use crate::projects::described;
 use crate::service::OWN;
+use crate::spans;
 use crate::tasks::{Seen, id_of};
 use crate::threads::Threads;
 use crate::workbench::{GRACE, inherited};
@@ -69,8 +70,11 @@ impl Executor for Hands {
                 return run::carry_out(&ground, assignment, &report, &threads);
             }
             let Assignment { stream, effect, dispatch, .. } = assignment;
-            let outcome =
-                Reported::Task(carry_out(&ground, id_of(&stream).unwrap_or_default(), &effect.id, &effect.data));
+            let id = id_of(&stream).unwrap_or_default();
+            let span = spans::task(id, &effect.id, &effect.kind);
+            let outcome = carry_out(&ground, id, &effect.id, &effect.data);
+            spans::task_ended(span, &outcome);
+            let outcome = Reported::Task(outcome);
             report.send(Message::Ended { token: None, stream, effect: effect.id, dispatch, outcome });
         });
     }

@@ -28,6 +28,7 @@ pub mod rooms;
 pub mod runs;
 pub mod service;
 pub mod skills;
+mod spans;
 mod state_runs;
 pub mod tasks;
 mod threads;

@@ -28,8 +28,10 @@ mod signals;
 mod table;
 mod tasks;
 mod tokens;
+mod traces;
 mod whole;
 
 pub use network::{Network, Wanted};
 pub use run::{Engine, run};
 pub use signals::each_signal;
+pub use traces::traces;

@@ -50,6 +50,11 @@ struct Door {
     door: &'static str,
 }
 
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Fate {
+    fate: &'static str,
+}
+
 pub(crate) fn table() -> Table {
     Table::new("home").add(get("/metrics", "What is counted, as OpenMetrics").answers_as(FORM), metrics)
 }
@@ -60,7 +65,14 @@ pub(crate) async fn count(State(app): State<Arc<App>>, request: Request, next: N
     // A method can be any word, and words have no end either.
     let known = ["GET", "HEAD", "POST", "PATCH", "DELETE", "OPTIONS"];
     let method = known.into_iter().find(|word| *word == request.method().as_str()).unwrap_or(NOWHERE).to_owned();
+    let traceparent = request.headers().get("traceparent").and_then(|value| value.to_str().ok());
+    let mut span = sluice_telemetry::span("request").request(&method, &route, traceparent);
     let response = next.run(request).await;
+    span.set("http.response.status_code", u32::from(response.status().as_u16()));
+    if response.status().is_server_error() {
+        span.fail();
+    }
+    drop(span);
     let answered = Answered { method, route, status: response.status().as_u16() };
     app.counts.requests.get_or_create(&answered).inc();
     response
@@ -98,6 +110,15 @@ fn told(app: &App, census: &Census) -> Response {
     }
     registry.register("connections", "Connections, by door", connections);
     registry.register("followers", "Those who follow the log, by door", followers);
+    if let Some(counts) = sluice_telemetry::counts() {
+        let spans: Family<Fate, Counter> = Family::default();
+        let fates =
+            [("delivered", counts.delivered), ("undelivered", counts.undelivered), ("overflowed", counts.overflowed)];
+        for (fate, count) in fates {
+            spans.get_or_create(&Fate { fate }).inc_by(count);
+        }
+        registry.register("spans", "Spans of traces, by what became of them", spans);
+    }
     let mut text = String::new();
     if encode(&mut text, &registry).is_err() {
         return refuse(&Problem::fault("the metrics could not be written"));

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use axum::response::Response;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use sluice_api::Problem;
+use sluice_home::config::Config;
 use sluice_home::lock::{Lock, NoLock};
 use sluice_home::log::Log;
 use sluice_home::places::Places;
@@ -23,6 +24,7 @@ use crate::feed::Feed;
 use crate::limits::{MOST_CONNECTIONS, MOST_READING, Rates, Records, Room};
 use crate::metrics::Counts;
 use crate::network::Network;
+use crate::traces::traces;
 
 /// An engine that had nothing to do for so long ends; the next command starts another.
 const IDLE: Duration = Duration::from_secs(600);
@@ -149,6 +151,8 @@ pub fn run(places: &Places, engine: Engine, ready: impl FnOnce()) -> Result<(), 
         let _ = rustix::process::setsid();
     }
     let log = Arc::new(Log::open(&places.log()));
+    let config = Config::read(&places.config()).unwrap_or_default(); // what is wrong with it is told when the home opens
+    let _traces = traces(&config, &log);
     let ended = serve(places, engine, &log, ready);
     if let Err(problem) = &ended {
         log.line(&format!("ended: {}", problem.message));

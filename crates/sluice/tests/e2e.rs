@@ -36,6 +36,7 @@ mod e2e {
     pub(crate) mod run_words;
     pub(crate) mod serve;
     pub(crate) mod state_runs;
+    pub(crate) mod traces;
     pub(crate) mod triggers;
     pub(crate) mod verification;
     pub(crate) mod work_at_risk;

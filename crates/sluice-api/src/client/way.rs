@@ -46,19 +46,29 @@ impl Network {
             Problem::bad_request(format!("SLUICE_URL is `{url}`, which is no address of an engine"))
                 .hint("say https://host:7433 or http://127.0.0.1:7433")
         };
-        let (scheme, rest) = url.split_once("://").ok_or_else(wrong)?;
+        Network::at(url, authorities, Some(PORT), wrong)
+    }
+
+    /// Anybody at this address, which has nothing behind the port. Without a usual port it is that of the scheme.
+    pub(super) fn at(
+        url: &str,
+        authorities: Option<&str>,
+        usual: Option<u16>,
+        wrong: impl Fn() -> Problem,
+    ) -> Result<Network, Problem> {
+        let (scheme, rest) = url.split_once("://").ok_or_else(&wrong)?;
         let authority = rest.strip_suffix('/').unwrap_or(rest);
         if authority.is_empty() || authority.contains(['/', '@', '?', '#', ' ']) {
             return Err(wrong());
         }
+        let (tls, of_scheme) = match scheme {
+            "http" => (None, 80),
+            "https" => (Some(Arc::new(trusting(authorities)?)), 443),
+            _ => return Err(wrong()),
+        };
         let (host, port) = match authority.rsplit_once(':') {
             Some((host, port)) if !port.contains(']') => (host, port.parse().map_err(|_| wrong())?),
-            _ => (authority, PORT),
-        };
-        let tls = match scheme {
-            "http" => None,
-            "https" => Some(Arc::new(trusting(authorities)?)),
-            _ => return Err(wrong()),
+            _ => (authority, usual.unwrap_or(of_scheme)),
         };
         let name = host.trim_start_matches('[').trim_end_matches(']').to_owned();
         Ok(Network { url: url.to_owned(), authority: format!("{host}:{port}"), host: name, tls })

@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use sluice_store::{Append, Order, Query, Reader, StoreError, StreamId, Writer};
+use sluice_store::{Append, Conflict, Order, Query, Reader, StoreError, StreamId, Writer};
 
 use super::{Clock, Event, Hindrance, OWNERSHIP};
 use crate::loader::{Loader, Trouble};
@@ -29,6 +29,16 @@ pub(super) type SharedWriter = Arc<Mutex<Box<dyn Writer>>>;
 pub(super) fn locked(writer: &SharedWriter) -> MutexGuard<'_, Box<dyn Writer>> {
     // A thread that panicked while it stored something has stored it or not; the next batch finds out.
     writer.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Stores a batch, and tells how long that took.
+pub(super) fn append(writer: &SharedWriter, batch: &[Append]) -> Result<Vec<Result<u64, Conflict>>, StoreError> {
+    let mut span = sluice_telemetry::span("store.commit").with("sluice.commit.streams", batch.len());
+    let answer = locked(writer).append(batch.to_vec());
+    if answer.is_err() {
+        span.fail();
+    }
+    answer
 }
 
 /// The thread that stores.
@@ -66,7 +76,7 @@ impl Storing {
 
     fn store(&self, batch: Vec<Append>) -> Result<(), StoreError> {
         loop {
-            let answer = locked(&self.writer).append(batch.clone());
+            let answer = append(&self.writer, &batch);
             match answer {
                 Ok(results) => {
                     self.tell(None);

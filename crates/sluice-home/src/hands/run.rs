@@ -22,6 +22,7 @@ use sluice_store::StreamId;
 use crate::evidence;
 use crate::ground::Ground;
 use crate::runs::{SeenRun, Setting, id_of, performance};
+use crate::spans;
 use crate::threads::Threads;
 use crate::workbench::{Failed, Order, Performed, Voice, Work, reported, sweep};
 
@@ -87,7 +88,10 @@ fn repeat_at(ground: &Arc<Ground>, at: i64, seen: SeenRun, over: Ending, report:
 fn recorded(ground: &Arc<Ground>, setting: &Setting, wanted: &Perform) -> Report {
     let record = evidence::begin(ground, setting, wanted);
     let name = performance(&setting.id, wanted.step, wanted.attempt, wanted.part);
+    let step = &setting.plan.recipe.step(wanted.step).name;
+    let span = spans::step(&setting.id, step.as_str(), wanted.attempt, spans::kind(&wanted.job));
     let report = reported(perform(ground, setting, wanted, &name));
+    spans::step_ended(span, &report);
     ground.performed(&name);
     record.end(ground, setting, wanted, &report);
     report

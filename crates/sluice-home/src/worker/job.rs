@@ -16,6 +16,7 @@ use sluice_worker::session::{Failure, Keeper, SessionId};
 
 use super::{FIRST_PAUSE, LONGEST_PAUSE, Worker, is_passing};
 use crate::projects::described;
+use crate::spans;
 use crate::view_run::plain;
 use crate::workbench::{Order, Voice, Work, Workbench, reported};
 
@@ -153,7 +154,14 @@ impl Worker {
         };
         let burrow = self.patiently(job, || Burrow::open(&Git::default(), &wanted))?;
         let order = Order { folder: burrow.folder.clone(), ..job.order.clone() };
+        let kind = match &order.work {
+            Work::Script(_) => "script",
+            Work::Agent { .. } if job.only_looks => "arbiter",
+            Work::Agent { .. } => "agent",
+        };
+        let span = spans::step(&order.run, &order.step, order.attempt, kind);
         let report = reported(self.bench.perform(&order));
+        spans::step_ended(span, &report);
         self.bench.performed(&order.name);
         if job.only_looks || job.is_given_back() {
             return Ok((report, None)); // what an arbiter changed is not where the next step starts

@@ -44,6 +44,7 @@ pub(crate) fn run(arguments: args::Worker, output: Output) -> Result<Exit, Failu
     let program =
         std::env::current_exe().map_err(|error| Failure::new(Exit::Refused, "fault", format!("who am I? {error}")))?;
     let log = Arc::new(Log::open(&own.log()));
+    let _traces = sluice_server::traces(&config, &log);
     let bench = Workbench::open(own, config, program, log)?;
     let hiring = Hiring { url: connect.clone(), colony: colony.clone(), role: role.clone(), name: name.clone() };
     let worker = Worker::new(bench, client, hiring)?;

@@ -49,14 +49,25 @@ impl Served {
     /// Serves a home at a free port, with further arguments, and waits until it listens.
     #[track_caller]
     pub(crate) fn start(home: &Home, more: &[&str]) -> Served {
-        Served::start_at(home, "127.0.0.1:0", more)
+        Served::listen(home, "127.0.0.1:0", more, &[])
     }
 
     /// The same at an address.
     #[track_caller]
     pub(crate) fn start_at(home: &Home, listen: &str, more: &[&str]) -> Served {
+        Served::listen(home, listen, more, &[])
+    }
+
+    /// The same with further variables.
+    #[track_caller]
+    pub(crate) fn with(home: &Home, more: &[&str], variables: &[(&str, &str)]) -> Served {
+        Served::listen(home, "127.0.0.1:0", more, variables)
+    }
+
+    #[track_caller]
+    fn listen(home: &Home, listen: &str, more: &[&str], variables: &[(&str, &str)]) -> Served {
         let mut command = home.command(&["serve", "--listen", listen]);
-        let mut child = command.args(more).stdout(Stdio::piped()).spawn().unwrap();
+        let mut child = command.args(more).envs(variables.iter().copied()).stdout(Stdio::piped()).spawn().unwrap();
         let output = BufReader::new(child.stdout.take().unwrap());
         let (sender, lines) = channel();
         std::thread::spawn(move || output.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));

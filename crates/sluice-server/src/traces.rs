@@ -1,0 +1,23 @@
+//! Traces of this process, for whoever a person names. A collector that cannot be used is written down and done without:
+//! it must not keep the engine from working.
+
+use std::sync::Arc;
+
+use sluice_api::client::Outside;
+use sluice_home::config::Config;
+use sluice_home::log::Log;
+use sluice_telemetry::{Exporting, Settings};
+
+/// Hands traces on as long as what is returned lives; `None` if nobody wants them.
+pub fn traces(config: &Config, log: &Arc<Log>) -> Option<Exporting> {
+    let unusable = |why: &str| log.line(&format!("no traces are delivered: {why}"));
+    let variable = |name: &str| std::env::var(name).ok();
+    let settings = Settings::read(variable, config.telemetry.endpoint.as_deref());
+    let settings = settings.inspect_err(|why| unusable(why)).ok()??;
+    let collector = Outside::at(&settings.endpoint, &settings.headers);
+    let collector = collector.inspect_err(|problem| unusable(&problem.message)).ok()?;
+    log.line(&format!("traces go to {}", collector.host()));
+    let told = log.clone();
+    let deliver = move |body| collector.post(body).map_err(|problem| problem.message);
+    sluice_telemetry::begin(&settings.service, Box::new(deliver), move |words| told.line(words))
+}

@@ -1,0 +1,59 @@
+//! Traces: what took how long, told to a collector of OpenTelemetry if somebody wants that.
+//!
+//! A span is made where something begins, and ends when it is dropped. Nobody waits for a collector: spans go into a queue
+//! of a limited length, and one thread hands them on in the form of OTLP/HTTP with JSON. What does not fit is counted and
+//! forgotten. Without a collector a span is nothing, and costs the look whether there is one.
+//!
+//! The form is written by hand. The crates of OpenTelemetry bring fifty others with them, among them a second HTTP client
+//! and a second library of cryptography in C, for one request with a JSON body. No socket is opened here: whoever begins
+//! says how a body is delivered.
+
+mod form;
+mod queue;
+mod settings;
+mod span;
+
+use std::sync::{Arc, OnceLock};
+
+use queue::Queue;
+pub use queue::{Counts, Deliver};
+pub use settings::Settings;
+pub use span::{Span, Value};
+
+/// Where spans go; empty as long as nobody wants them.
+static QUEUE: OnceLock<Arc<Queue>> = OnceLock::new();
+
+/// Spans are handed on as long as this lives. When it is dropped those that wait are handed on, for a short time.
+#[must_use = "spans are handed on as long as this lives"]
+pub struct Exporting(Arc<Queue>);
+
+impl Drop for Exporting {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
+/// Begins to hand spans on, for this process. `None` if that has been begun already, or there is no room for its thread.
+///
+/// `deliver` is given one body after the other, on a thread of its own, and may take its time. `tell` hears when bodies
+/// begin to fail, and when they arrive again.
+pub fn begin(service: &str, deliver: Deliver, tell: impl Fn(&str) + Send + 'static) -> Option<Exporting> {
+    let queue = Queue::start(service, deliver, tell)?;
+    match QUEUE.set(queue.clone()) {
+        Ok(()) => Some(Exporting(queue)),
+        Err(unused) => {
+            unused.end();
+            None
+        }
+    }
+}
+
+/// Something begins here, on this machine.
+pub fn span(name: &'static str) -> Span {
+    Span::new(QUEUE.get(), name)
+}
+
+/// What became of the spans so far; `None` if nobody wants them.
+pub fn counts() -> Option<Counts> {
+    QUEUE.get().map(|queue| queue.counts())
+}
