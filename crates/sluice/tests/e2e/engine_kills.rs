@@ -129,7 +129,8 @@ fn end(home: &Home, id: &str) -> (String, usize) {
         *hooks.entry(word(event, "hook")).or_default() += 1;
     }
     // One that ended before it was known to have begun is only known by its end.
-    let mut sessions: Vec<&str> = events.iter().filter_map(|event| event["data"]["session"].as_str()).collect();
+    let named = events.iter().filter_map(|event| event["data"]["session"].as_str());
+    let mut sessions: Vec<&str> = named.filter(|name| !name.contains('.')).collect();
     sessions.sort_unstable();
     sessions.dedup();
     let task = home.task(id);
