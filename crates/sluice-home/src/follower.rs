@@ -102,7 +102,7 @@ impl Follower {
 
     /// Acts on a page. What cannot be done now because the engine cannot store it is done when the page is read again.
     fn read(&mut self, ground: &Arc<Ground>, page: &[Logged]) {
-        let mut touched = BTreeSet::new();
+        let mut touched = BTreeMap::new();
         let mut ended = BTreeSet::new();
         let mut waiting = BTreeSet::new();
         for logged in page {
@@ -111,12 +111,13 @@ impl Follower {
             }
             let Some(id) = runs::id_of(&logged.stream) else { continue };
             self.learn(id, logged);
-            touched.insert(id);
+            touched.insert(id, logged.number);
             if ["run.completed", "run.failed", "run.cancelled"].contains(&logged.event.kind.as_str()) {
                 ended.insert(id);
             }
         }
-        touched.iter().for_each(|id| self.mirror(ground, id));
+        touched.retain(|id, number| !ground.mirrors.has(id, *number));
+        touched.keys().for_each(|id| self.mirror(ground, id));
         for id in ended {
             if let Ok(Some(seen)) = ground.tasks.load_run(id) {
                 evidence::conclude(ground, &seen);

@@ -59,6 +59,12 @@ impl Mirrors {
         done.versions.insert(seen.id.clone(), seen.version);
     }
 
+    /// Whether the files of a process say what happened up to this event.
+    pub(crate) fn has(&self, id: &str, number: u64) -> bool {
+        let done = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        done.versions.get(id).is_some_and(|written| *written >= number)
+    }
+
     /// Removes the files of a process that is forgotten.
     pub(crate) fn forget(&self, seen: &SeenRun) {
         let mut done = self.0.lock().unwrap_or_else(PoisonError::into_inner);

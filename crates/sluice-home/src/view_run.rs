@@ -197,16 +197,16 @@ fn duration(state: &StepState) -> Option<f64> {
 /// The steps of a process, each with one of seven statuses, and why it waits.
 pub fn process_steps(seen: &SeenRun) -> Vec<Value> {
     let steps = seen.plan.recipe.steps.iter().zip(&seen.state.steps);
-    let status_of = |need: &StepId| seen_status(seen, *need);
+    let statuses = statuses(seen);
+    let status_of = |need: &StepId| statuses.get(need.0 as usize).copied().unwrap_or("pending");
     let shown = steps.enumerate().map(|(index, (step, state))| {
-        let id = StepId(u32::try_from(index).unwrap_or(u32::MAX));
         let open: Vec<String> = step
             .needs
             .iter()
             .filter(|need| !["completed", "skipped"].contains(&status_of(need)))
             .map(|need| format!("{} is {}", seen.plan.recipe.step(*need).name, status_of(need)))
             .collect();
-        let status = seen_status(seen, id);
+        let status = statuses[index];
         json!({
             "id": step.name.as_str(),
             "title": step.title.clone().unwrap_or_else(|| step.name.to_string()),
@@ -224,11 +224,31 @@ pub fn process_steps(seen: &SeenRun) -> Vec<Value> {
     shown.collect()
 }
 
-/// One of the seven words of a process's steps.
-fn seen_status(seen: &SeenRun, id: StepId) -> &'static str {
-    let broken = |need: &StepId| ["failed", "blocked"].contains(&seen_status(seen, *need));
+/// The words of a process's steps, each one of seven. A step is looked at once, however many need it.
+fn statuses(seen: &SeenRun) -> Vec<&'static str> {
+    let mut words: Vec<Option<&'static str>> = vec![None; seen.state.steps.len()];
+    for index in 0..words.len() {
+        // Needs have no circles; what a step waits for is looked at before it.
+        let mut open = vec![index];
+        while let Some(at) = open.last().copied() {
+            let id = StepId(u32::try_from(at).unwrap_or(u32::MAX));
+            let needs = seen.plan.recipe.step(id).needs.iter().map(|need| need.0 as usize);
+            let unknown: Vec<usize> = needs.clone().filter(|need| words[*need].is_none()).collect();
+            if words[at].is_none() && !unknown.is_empty() && seen.state.step(id).word() == "waiting" {
+                open.extend(unknown);
+                continue;
+            }
+            let is_broken = needs.into_iter().any(|need| matches!(words[need], Some("failed" | "blocked")));
+            words[at] = Some(word(seen, id, is_broken));
+            open.pop();
+        }
+    }
+    words.into_iter().map(|word| word.unwrap_or("pending")).collect()
+}
+
+fn word(seen: &SeenRun, id: StepId, is_broken: bool) -> &'static str {
     match seen.state.step(id).word() {
-        "waiting" if seen.plan.recipe.step(id).needs.iter().any(broken) => "blocked",
+        "waiting" if is_broken => "blocked",
         "waiting" => "pending",
         "ready" | "retrying" => "ready",
         "running" | "held" => "in_progress",

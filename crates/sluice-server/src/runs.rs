@@ -286,5 +286,5 @@ fn report(service: &Service, who: &Who, id: &str, step: &str, verb: &str, body: 
     let seen = service.process(id)?;
     let what = by_hand(verb, summary, result)
         .ok_or_else(|| Problem::not_found(format!("a step cannot `{verb}`")).hint("start, complete, fail or skip"))?;
-    service.by_hand(who, &seen.id, step, what).map(|seen| one_process(&seen))
+    service.by_hand(who, &seen, step, what).map(|seen| one_process(&seen))
 }

@@ -252,8 +252,7 @@ impl Service {
     }
 
     /// Reports about a step that is done by hand.
-    pub fn by_hand(&self, who: &Who, id: &str, step: &str, what: ByHand) -> Result<SeenRun, Problem> {
-        let seen = self.run(id)?;
+    pub fn by_hand(&self, who: &Who, seen: &SeenRun, step: &str, what: ByHand) -> Result<SeenRun, Problem> {
         let step = seen.step(step)?;
         self.tell_run(who, &seen.id, Input::ByHand { step, what })
     }
