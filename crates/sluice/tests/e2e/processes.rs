@@ -178,6 +178,22 @@ fn diamond() {
     assert_eq!(statuses(&home, &id), "a completed, b in_progress, c completed, d pending, e in_progress");
 }
 
+/// Each step needs both of the pair before it: there are as many ways back to the first as there are grains of sand.
+#[test]
+fn a_ladder_of_diamonds() {
+    let home = Home::empty();
+    let mut lines = vec!["a0".to_owned(), "b0".to_owned()];
+    for level in 1..48 {
+        lines.extend(["a", "b"].map(|side| format!("{side}{level}: a{0} b{0}", level - 1)));
+    }
+    steps(&home, "ladder", "max_parallel = 2", &lines.iter().map(String::as_str).collect::<Vec<_>>());
+    let id = start(&home, "ladder");
+    does(&home, &id, "a0 complete, b0 start, b0 fail");
+    let all = statuses(&home, &id);
+    assert!(all.starts_with("a0 completed, b0 failed, a1 blocked, b1 blocked"), "{all}");
+    assert!(all.ends_with("a47 blocked, b47 blocked"), "{all}");
+}
+
 #[test]
 fn ready_check_and_why_a_step_waits() {
     let home = Home::empty();
