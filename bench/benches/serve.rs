@@ -31,9 +31,9 @@ const MOVES: u32 = 300;
 const LASTS: Duration = Duration::from_secs(10);
 /// Connections that reads go over; each process that is moved on has one of its own.
 const READERS: usize = 32;
-const PROCESSES: u32 = 30;
-/// Steps of a process: enough for all its moves.
-const STEPS: u32 = MOVES * 10 / PROCESSES / 2 + 10;
+/// Processes of five steps each: that makes ten moves.
+const PROCESSES: u32 = 300;
+const STEPS: u32 = 5;
 
 /// A connection that is kept.
 struct Line {
@@ -116,13 +116,15 @@ async fn reads(address: &str, token: &str, paths: &[String], what: &str) -> Outc
 async fn moves(address: &str, token: &str, ids: &[String], what: &str) -> Outcome<f64> {
     let began = Instant::now();
     let mut all = Vec::new();
-    for id in ids {
+    for (index, id) in ids.iter().enumerate() {
+        let offset = index as f64 / f64::from(PROCESSES);
         let (mut line, id) = (Line::open(address, token).await?, id.clone());
         all.push(tokio::spawn(async move {
             let mut took = Vec::new();
             let each = f64::from(MOVES) / f64::from(PROCESSES);
             for number in 0..u32::try_from(LASTS.as_secs())? * MOVES / PROCESSES {
-                let due = began + Duration::from_secs_f64(f64::from(number) / each);
+                // They do not all move in the same moment.
+                let due = began + Duration::from_secs_f64((f64::from(number) + offset) / each);
                 tokio::time::sleep_until(due.into()).await;
                 let verb = if number % 2 == 0 { "start" } else { "complete" };
                 line.ask("POST", &format!("/v1/processes/{id}/steps/s{}/{verb}", number / 2), "{}").await?;
