@@ -1,7 +1,8 @@
 //! A ledger: a stream of facts that no machine decides, with what stands in force now as one row per entry.
 //!
-//! What is neither a task nor a run but must not be lost is kept in one: who works for whom, who may ask, who was turned
-//! away. Whoever writes into it has decided before; a ledger takes every fact, in order.
+//! What is neither a task nor a run but must not be lost is kept in one: who works for whom. Whoever writes into it has
+//! decided before; a ledger takes every fact, in order, and never refuses one. What changes nothing is a
+//! [`crate::record`].
 
 use std::collections::BTreeMap;
 

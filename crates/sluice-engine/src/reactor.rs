@@ -447,7 +447,7 @@ impl Reactor {
 }
 
 /// The answer to a handing-out that was given up.
-fn too_late() -> Refusal {
+pub fn too_late() -> Refusal {
     let message = "Too late: this work is no longer yours; your lease ran out, or the work is done or not wanted";
     Refusal::new(RefusalCode::LeaseLost, message.to_owned()).hint("what you did is not counted; wait for new work")
 }

@@ -20,6 +20,7 @@ use sluice_engine::host::Clock;
 use sluice_store::StreamId;
 
 use crate::ground::Ground;
+use crate::runs::performance;
 
 /// Takes a message to a crab that listens. It must not block.
 pub type Post = Box<dyn Fn(Value) + Send>;
@@ -79,6 +80,14 @@ struct Job {
     is_reporting: bool,
 }
 
+impl Job {
+    /// The name of the session that carries it out.
+    fn performance(&self) -> String {
+        let Perform { step, attempt, part, .. } = self.wanted;
+        performance(&self.mission, step, attempt, part)
+    }
+}
+
 /// What a crab is to a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Holder {
@@ -102,9 +111,7 @@ impl Crabs {
 
     /// Whether a crab is at this: a part of an attempt, by its name.
     pub fn is_at(&self, performance: &str) -> bool {
-        let named =
-            |job: &Job| crate::runs::performance(&job.mission, job.wanted.step, job.wanted.attempt, job.wanted.part);
-        self.inner().jobs.values().any(|job| named(job) == performance)
+        self.inner().jobs.values().any(|job| job.performance() == performance)
     }
 
     /// All crabs, as they are shown.

@@ -11,7 +11,7 @@ use sluice_core::recipe::{Data, FailureKind};
 use sluice_core::run::{Effect, Job as Asked, Outcome, Perform, Report, StepStatus, Usage as Used};
 use sluice_engine::actor::Outcome as Reported;
 use sluice_engine::codec::run_effect;
-use sluice_engine::reactor::{Assignment, Message};
+use sluice_engine::reactor::{Assignment, Message, too_late};
 use sluice_worker::harness::result::result;
 use sluice_worker::session::SessionId;
 
@@ -21,7 +21,7 @@ use crate::colonies;
 use crate::ground::Ground;
 use crate::house::note;
 use crate::runs::{self, SeenRun, performance};
-use crate::service::wait;
+use crate::service::{refused, wait};
 use crate::workbench::{data, token};
 
 /// Attempts that are over and still known by their names, so that what a crab says twice is understood.
@@ -135,8 +135,7 @@ impl Crabs {
         if let (false, Some((_, post))) =
             (job.is_reporting, inner.crabs.get(&job.crab).and_then(|crab| crab.listens.as_ref()))
         {
-            let payload = json!({ "task_id": job.attempt, "dispatch": dispatch });
-            post(self.envelope(ground, &job, "task_withdrawn", &payload));
+            post(self.envelope(ground, &job, "task_withdrawn", &json!({ "dispatch": dispatch })));
         }
         Some(job.crab)
     }
@@ -167,10 +166,9 @@ impl Crabs {
         let inner = self.inner();
         let Some((_, post)) = inner.crabs.get(crab).and_then(|crab| crab.listens.as_ref()) else { return };
         let held = || inner.jobs.iter().filter(|(_, job)| job.crab == crab);
-        let name = |job: &Job| performance(&job.mission, job.wanted.step, job.wanted.attempt, job.wanted.part);
         let payload = json!({
             "dispatches": held().map(|(dispatch, _)| *dispatch).collect::<Vec<_>>(),
-            "performances": held().map(|(_, job)| name(job)).collect::<Vec<_>>(),
+            "performances": held().map(|(_, job)| job.performance()).collect::<Vec<_>>(),
         });
         post(self.enveloped(ground, (Value::Null, Value::Null), "tasks_held", &payload));
     }
@@ -179,9 +177,8 @@ impl Crabs {
     pub(crate) fn stop(&self, ground: &Ground, wanted: &str) {
         let inner = self.inner();
         for (dispatch, job) in &inner.jobs {
-            let name = performance(&job.mission, job.wanted.step, job.wanted.attempt, job.wanted.part);
             let listens = inner.crabs.get(&job.crab).and_then(|crab| crab.listens.as_ref());
-            if let (true, Some((_, post))) = (name == wanted, listens) {
+            if let (true, Some((_, post))) = (job.performance() == wanted, listens) {
                 post(self.envelope(ground, job, "task_stopped", &json!({ "dispatch": dispatch })));
             }
         }
@@ -342,9 +339,11 @@ impl Crabs {
         let outcome = Reported::Run(report);
         let asked = reporter.ask(|token| Message::Ended { token: Some(token), stream, effect, dispatch, outcome });
         if let Err(problem) = wait(reporter, &asked, &task) {
-            if let Some(job) = self.inner().jobs.get_mut(&dispatch) {
-                job.is_reporting = false;
-            }
+            let mut inner = self.inner();
+            inner.jobs.get_mut(&dispatch).into_iter().for_each(|job| job.is_reporting = false);
+            // It may have been withdrawn meanwhile, and looked as if this was why.
+            let own = inner.over.iter_mut().filter(|over| over.name == wanted.run_id);
+            own.for_each(|over| over.has_counted = false);
             return Err(problem);
         }
         let data = json!({
@@ -370,9 +369,7 @@ struct Attempt {
 }
 
 fn late() -> Problem {
-    let message = "Too late: this work is no longer yours; your lease ran out, or the work is done or not wanted";
-    Problem::new(Status::Conflict, RefusalCode::LeaseLost.as_str(), message)
-        .hint("what you did is not counted; wait for new work")
+    refused(&too_late())
 }
 
 /// What a crab's words mean to its run.

@@ -15,7 +15,9 @@ use sluice_worker::git::{Git, GitError};
 use sluice_worker::session::{Failure, Keeper, SessionId};
 
 use super::{FIRST_PAUSE, LONGEST_PAUSE, Worker, is_passing};
+use crate::hands::run::workspace_branch;
 use crate::projects::described;
+use crate::service::burrow;
 use crate::spans;
 use crate::view_run::plain;
 use crate::workbench::{Order, Voice, Work, Workbench, reported};
@@ -120,7 +122,7 @@ impl Worker {
         let run_id = job.run_id(&self.crab);
         let begin = json!({
             "run_id": run_id, "mission_id": job.mission, "task_id": job.task, "crab_id": self.crab,
-            "burrow_path": format!("burrows/mission-{}/", job.mission),
+            "burrow_path": burrow(&job.mission),
         });
         if let Err(problem) = self.insist(job, "/v1/runs/start", &begin) {
             return self.bench.log.line(&format!("{} is not begun: {}", job.task, problem.message));
@@ -143,7 +145,7 @@ impl Worker {
     fn report_of(&self, job: &Job) -> Result<(Report, Option<String>), String> {
         let id = SessionId::new(&job.order.name)?;
         let goes_on = !matches!(self.bench.sessions.adopt(&id), Err(Failure::Unknown(_)));
-        let branch = format!("sluice/run-{}", job.mission);
+        let branch = workspace_branch(&job.mission);
         let wanted = Wanted {
             root: self.bench.places.home(),
             run: &job.mission,
