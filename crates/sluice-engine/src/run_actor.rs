@@ -71,6 +71,11 @@ impl RunActor {
         &self.state
     }
 
+    /// Where it is, and nothing else of it.
+    pub fn into_state(self) -> RunState {
+        self.state
+    }
+
     /// The bytes of its header and rows, as they would be stored now: what a fold of its log must add up to.
     pub fn image(&self) -> (Vec<u8>, Vec<(RowKey, Vec<u8>)>) {
         let mut rows = vec![(run_state::GIVEN, run_state::write_given(&self.state.given))];

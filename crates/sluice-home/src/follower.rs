@@ -121,7 +121,7 @@ impl Follower {
         for id in ended {
             if let Ok(Some(seen)) = ground.tasks.load_run(id) {
                 evidence::conclude(ground, &seen);
-                waiting.extend(Some(seen.state.given.origin.task).filter(|task| !task.is_empty()));
+                waiting.extend(Some(seen.state.given.origin.task.clone()).filter(|task| !task.is_empty()));
             }
         }
         if let Err(problem) = waiting.iter().try_for_each(|task| state_runs::look(ground, task)) {

@@ -1,7 +1,7 @@
 //! Runs as they are seen: where each stands, and the way to all of them.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sluice_api::Problem;
 use sluice_core::recipe::StepId;
@@ -9,7 +9,7 @@ use sluice_core::run::{Given, Part, Plan, RunState};
 use sluice_engine::codec::run_state;
 use sluice_engine::loader::{Loader, Read, Trouble};
 use sluice_engine::run_actor::RunActor;
-use sluice_store::{Card, Digest, Event, StreamId};
+use sluice_store::{Card, Digest, Event, StreamId, Summary};
 
 use crate::tasks::{Tasks, unread};
 
@@ -19,6 +19,8 @@ const KIND: &str = "run/";
 const PAGE: usize = 1000;
 /// So many settings are remembered; then they are read again.
 const MOST_REMEMBERED: usize = 1000;
+/// Runs of so many steps together are remembered as they were seen; then they are read again.
+const MOST_STEPS: usize = 20_000;
 
 /// The stream of a run.
 pub fn stream(id: &str) -> StreamId {
@@ -40,7 +42,7 @@ pub struct SeenRun {
     /// What lists show of it.
     pub card: Card,
     /// Where it stands.
-    pub state: RunState,
+    pub state: Arc<RunState>,
     /// What it carries out.
     pub plan: Arc<Plan>,
 }
@@ -48,7 +50,8 @@ pub struct SeenRun {
 impl SeenRun {
     fn of(id: &str, read: Read<RunActor>) -> SeenRun {
         let Read { version, card, actor } = read;
-        SeenRun { id: id.into(), version, card, state: actor.state().clone(), plan: actor.plan().clone() }
+        let plan = actor.plan().clone();
+        SeenRun { id: id.into(), version, card, state: Arc::new(actor.into_state()), plan }
     }
 
     /// The step of this name.
@@ -103,6 +106,39 @@ fn folder(given: &Given) -> &str {
 #[derive(Default)]
 pub(crate) struct Settings(Mutex<BTreeMap<String, Arc<Setting>>>);
 
+/// Runs as they were last seen. They are read again when they have changed: many look at one run between two events.
+#[derive(Default)]
+pub(crate) struct Looks(Mutex<Remembered>);
+
+#[derive(Default)]
+struct Remembered {
+    runs: BTreeMap<String, SeenRun>,
+    /// How many steps all of them have.
+    steps: usize,
+}
+
+impl Looks {
+    fn known(&self) -> MutexGuard<'_, Remembered> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The run that a summary is about, if it has not changed since it was seen.
+    fn again(&self, id: &str, now: &Summary) -> Option<SeenRun> {
+        self.known().runs.get(id).filter(|seen| (seen.version, &seen.card) == (now.version, &now.card)).cloned()
+    }
+
+    fn remember(&self, seen: &SeenRun) {
+        let mut known = self.known();
+        if known.steps >= MOST_STEPS {
+            *known = Remembered::default();
+        }
+        known.steps += seen.state.steps.len();
+        if let Some(before) = known.runs.insert(seen.id.clone(), seen.clone()) {
+            known.steps -= before.state.steps.len();
+        }
+    }
+}
+
 /// The name of what carries out a part of a step, for sessions and records.
 pub fn performance(run: &str, step: StepId, attempt: u32, part: Part) -> String {
     format!("{run}.{}", sluice_core::run::effect::key(step, attempt, part))
@@ -115,8 +151,17 @@ impl Tasks {
 
     /// The run with this id, as the store has it now.
     pub fn load_run(&self, id: &str) -> Result<Option<SeenRun>, Problem> {
-        let read = self.with_loader(|loader| loader.run(&stream(id)));
-        read.map(|read| read.map(|read| SeenRun::of(id, read))).map_err(|trouble| unread(&trouble))
+        let mut loader = self.loader();
+        let now = loader.reader().summary(&stream(id)).map_err(|error| unread(&Trouble::Store(error)))?;
+        let Some(now) = now else { return Ok(None) };
+        if let Some(seen) = self.looks.again(id, &now) {
+            return Ok(Some(seen));
+        }
+        let read = loader.run(&stream(id)).map_err(|trouble| unread(&trouble))?;
+        drop(loader);
+        let seen = read.map(|read| SeenRun::of(id, read));
+        seen.iter().for_each(|seen| self.looks.remember(seen));
+        Ok(seen)
     }
 
     /// What never changes of the run with this id. It is read once.

@@ -26,7 +26,7 @@ pub(crate) fn look_at_all(ground: &Arc<Ground>) -> Result<(), Problem> {
 pub(crate) fn look(ground: &Arc<Ground>, task: &str) -> Result<(), Problem> {
     let Some(seen) = ground.tasks.load(task)? else { return Ok(()) };
     let Some(mine) = seen.state.run_here() else { return Ok(()) };
-    let (end, why) = match ground.tasks.load_run(&mine.id)?.map(|run| run.state.end) {
+    let (end, why) = match ground.tasks.load_run(&mine.id)?.map(|run| run.state.end.clone()) {
         Some(None) => return Ok(()),
         Some(Some(End::Completed { summary })) => (RunEnd::Completed, summary),
         Some(Some(End::Failed { error })) => (RunEnd::Failed, error),

@@ -15,7 +15,7 @@ use sluice_engine::loader::{Definitions, Loader, Read, Trouble};
 use sluice_engine::task_actor::TaskActor;
 use sluice_store::{Card, Cursor, Event, Logged, Query, Store, StoreError, StreamId, Summary};
 
-use crate::runs::Settings;
+use crate::runs::{Looks, Settings};
 
 /// What the names of all tasks' streams begin with.
 const KIND: &str = "task/";
@@ -72,6 +72,7 @@ impl Seen {
 pub struct Tasks {
     loader: Mutex<Loader>,
     pub(crate) settings: Settings,
+    pub(crate) looks: Looks,
     open: Mutex<BTreeMap<String, Arc<Seen>>>,
     /// Grows with every change.
     generation: Mutex<u64>,
@@ -101,6 +102,7 @@ impl Tasks {
         let tasks = Arc::new(Tasks {
             loader: Mutex::new(loader),
             settings: Settings::default(),
+            looks: Looks::default(),
             open: Mutex::default(),
             generation: Mutex::new(0),
             changed: Condvar::new(),

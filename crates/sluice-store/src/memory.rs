@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 
 use crate::{
     Append, Conflict, Cursor, Digest, Event, Logged, Ownership, Page, Query, Reader, StoreError, Stored, StreamId,
-    Writer, admit,
+    Summary, Writer, admit,
 };
 use state::State;
 
@@ -185,6 +185,10 @@ impl Reader for MemoryReader {
 
     fn log(&mut self, after: Cursor, limit: usize) -> Result<Vec<Logged>, StoreError> {
         Ok(self.memory.lock().now.log(after, limit))
+    }
+
+    fn summary(&mut self, stream: &StreamId) -> Result<Option<Summary>, StoreError> {
+        Ok(self.memory.lock().now.summary(stream))
     }
 
     fn end(&mut self) -> Result<Cursor, StoreError> {

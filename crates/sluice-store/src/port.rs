@@ -4,7 +4,9 @@
 
 use std::time::Duration;
 
-use crate::{Append, Conflict, Cursor, Digest, Event, Logged, Ownership, Page, Query, StoreError, Stored, StreamId};
+use crate::{
+    Append, Conflict, Cursor, Digest, Event, Logged, Ownership, Page, Query, StoreError, Stored, StreamId, Summary,
+};
 
 /// The writing side. One writer owns the store at a time; the others are refused.
 pub trait Writer: Send {
@@ -46,6 +48,9 @@ pub trait Writer: Send {
 pub trait Reader: Send {
     /// A stream as it stands now.
     fn load(&mut self, stream: &StreamId) -> Result<Option<Stored>, StoreError>;
+
+    /// What lists show of a stream, and whether it has changed, without reading where it stands.
+    fn summary(&mut self, stream: &StreamId) -> Result<Option<Summary>, StoreError>;
 
     /// The events of a stream with a number above `after`, in order, at most `limit`.
     fn history(&mut self, stream: &StreamId, after: u64, limit: usize) -> Result<Vec<(u64, Event)>, StoreError>;

@@ -49,6 +49,7 @@ fn compare(reader: &mut dyn Reader, expected: &mut dyn Reader, seed: u64, name: 
     for at in 0..STREAMS {
         let stream = id(&name(at));
         assert_eq!(reader.load(&stream).unwrap(), expected.load(&stream).unwrap(), "{what}, {stream}");
+        assert_eq!(reader.summary(&stream).unwrap(), expected.summary(&stream).unwrap(), "{what}, {stream}");
         let (found, events) = (reader.history(&stream, at, 50).unwrap(), expected.history(&stream, at, 50).unwrap());
         assert!(found == events, "{what}: the histories of {stream} differ");
     }

@@ -154,6 +154,7 @@ pub fn places_in_the_log_are_never_given_twice(place: Place<'_>) {
 pub fn empty_stores_answer(place: Place<'_>) {
     let mut reader = place().reader().unwrap();
     assert_eq!(reader.load(&id("s")).unwrap(), None);
+    assert_eq!(reader.summary(&id("s")).unwrap(), None);
     assert_eq!(reader.history(&id("s"), 0, 9).unwrap(), []);
     assert_eq!(reader.log(Cursor::default(), 9).unwrap(), []);
     assert_eq!(reader.end().unwrap(), Cursor::default());

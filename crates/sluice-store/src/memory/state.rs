@@ -139,6 +139,11 @@ impl State {
         })
     }
 
+    pub(super) fn summary(&self, stream: &StreamId) -> Option<Summary> {
+        let it = self.streams.get(stream)?;
+        Some(Summary { stream: stream.clone(), version: it.events.len() as u64, card: it.header.card.clone() })
+    }
+
     pub(super) fn history(&self, stream: &StreamId, after: u64, limit: usize) -> Vec<(u64, Event)> {
         let events = self.streams.get(stream).map_or(&[][..], |it| &it.events);
         let numbered = (1..).zip(events).filter(|(number, _)| *number > after);

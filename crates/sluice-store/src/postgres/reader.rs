@@ -56,6 +56,11 @@ impl Reader for PostgresReader {
         self.link.run(async |session| load(session, stream).await)
     }
 
+    fn summary(&mut self, stream: &StreamId) -> Result<Option<Summary>, StoreError> {
+        let found = self.rows(&format!("SELECT id, version, {CARD} FROM stream WHERE id = $1"), &[&stream.as_str()])?;
+        Ok(found.first().map(summary))
+    }
+
     fn history(&mut self, stream: &StreamId, after: u64, limit: usize) -> Result<Vec<(u64, Event)>, StoreError> {
         // Starts at the row that holds the event after `after`, which may begin before it. Every row has an event, so
         // as many rows as events are wanted, and that first one, are always enough.
@@ -151,11 +156,6 @@ impl Reader for PostgresReader {
              ORDER BY created {direction}, id {direction} LIMIT ${}",
             values.len()
         );
-        let summary = |row: &Row| Summary {
-            stream: StreamId(row.get(0)),
-            version: row.get::<_, i64>(1) as u64,
-            card: card(row, 2),
-        };
         let items = self.rows(&sql, &values)?.iter().map(summary).collect();
         Ok(Page::of(items, query.limit))
     }
@@ -164,6 +164,11 @@ impl Reader for PostgresReader {
         let found = self.rows("SELECT body FROM blob WHERE digest = $1", &[&digest.0.as_slice()])?;
         Ok(found.first().map(|row| row.get(0)))
     }
+}
+
+/// A stream in a list, from its id, its version and its card.
+fn summary(row: &Row) -> Summary {
+    Summary { stream: StreamId(row.get(0)), version: row.get::<_, i64>(1) as u64, card: card(row, 2) }
 }
 
 async fn load(session: &mut Session, stream: &StreamId) -> Result<Option<Stored>, Trouble> {

@@ -9,7 +9,7 @@ use super::list;
 use crate::record::beyond;
 use crate::{
     Card, Cursor, Digest, Effect, Event, Header, Lease, Logged, OpenEffect, Page, Query, Reader, RowKey, StoreError,
-    Stored, StreamId, codec,
+    Stored, StreamId, Summary, codec,
 };
 
 /// The columns that make a card, in the order in which [`card`] takes them.
@@ -196,6 +196,18 @@ impl SqliteReader {
 impl Reader for SqliteReader {
     fn load(&mut self, stream: &StreamId) -> Result<Option<Stored>, StoreError> {
         self.snapshot(|| self.stored(stream))
+    }
+
+    fn summary(&mut self, stream: &StreamId) -> Result<Option<Summary>, StoreError> {
+        let read = || {
+            let sql = format!("SELECT header.version, {CARD_COLUMNS} FROM stream {HEADER_OF_STREAM} WHERE id = ?1");
+            let summary = |row: &Row<'_>| {
+                let version = row.get::<_, i64>(0)? as u64;
+                Ok(Summary { stream: stream.clone(), version, card: card(row, 1)? })
+            };
+            self.connection.prepare_cached(&sql)?.query_row([stream.as_str()], summary).optional()
+        };
+        read().map_err(self.fault())
     }
 
     fn history(&mut self, stream: &StreamId, after: u64, limit: usize) -> Result<Vec<(u64, Event)>, StoreError> {
