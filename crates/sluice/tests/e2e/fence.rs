@@ -95,6 +95,7 @@ fn an_agent_that_is_cut_off_is_paused_before_another_is_at_its_step() {
         wire.is_mended();
         only_the_second_counts(&reef, &mission, &living, &goes);
         // The first is back, and can be given something.
+        reef.until_event("", "crab.connected", 3);
         let crabs = reef.ask("GET", "/v1/crabs", &Value::Null);
         let state =
             |crab: &str| text(crabs.as_array().unwrap().iter().find(|it| it["crab_id"] == crab).unwrap(), "state");
