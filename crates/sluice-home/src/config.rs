@@ -117,9 +117,9 @@ impl Workers {
         i64::from(self.lease_seconds.max(1)) * 1000
     }
 
-    /// The time to come back in, in milliseconds.
+    /// The time to come back in, in milliseconds. With none at all an agent could not be paused before another begins.
     pub(crate) fn reconnect(&self) -> i64 {
-        i64::from(self.reconnect_seconds) * 1000
+        i64::from(self.reconnect_seconds.max(1)) * 1000
     }
 }
 

@@ -76,7 +76,7 @@ pub struct Order {
     pub folder: PathBuf,
     /// How it speaks for its step.
     pub voice: Voice,
-    /// Who must be there for its agent to go on; nobody unless given.
+    /// Who must be there for it to go on; nobody unless given.
     pub keeper: Option<Keeper>,
     /// What.
     pub work: Work,
@@ -183,8 +183,8 @@ impl Workbench {
         })
     }
 
-    /// Carries an order out, to its end. Asked for again after a crash, a living agent is adopted; a script is ended
-    /// first and then run again.
+    /// Carries an order out, to its end. Asked for again after a crash, a living agent is adopted, and so is a script that
+    /// somebody keeps; any other script is ended first and then run again.
     pub(crate) fn perform(&self, order: &Order) -> Performed {
         if self.was_stopped(&order.name) {
             return Err(Failed::because("it was ended before it began"));

@@ -1,8 +1,9 @@
 //! A worker on a machine of its own: it registers with an engine elsewhere, takes the steps it is given, carries them out
 //! at its workbench, and reports. Nothing is decided here.
 //!
-//! It outlives the connection and the engine: what it is at goes on, and is reported when somebody answers again. Started
-//! again after a crash it is the same crab, is told what it holds, and adopts the agents that still live.
+//! It outlives the connection and the engine: what it is at is paused when nobody has answered for a while, for then it may
+//! be given to another; it goes on when the engine says that it is still this worker's, and is reported then. Started again
+//! after a crash it is the same crab, is told what it holds, and adopts the agents that still live.
 
 mod job;
 mod leftovers;
@@ -17,14 +18,16 @@ use sluice_api::Client;
 use sluice_api::client::letters;
 use sluice_api::problem::{Problem, Status};
 use sluice_worker::process::Identity;
-use sluice_worker::session::{Keeper, SessionId, Stream};
+use sluice_worker::session::{Keeper, SessionId, Stream, boot_ms};
 
 use crate::clock::new_id;
 use crate::workbench::Workbench;
 use job::Job;
 
-/// How often a worker gives a sign of life, and tells what its agents say.
+/// How often a worker gives a sign of life at least, and tells what its agents say.
 const HEARTBEAT: Duration = Duration::from_secs(5);
+/// So often it does so in the time for which an answer keeps a step: one that is lost does no harm.
+const SIGNS: u32 = 3;
 /// How long it waits at first before it tries again, and at most.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
@@ -78,6 +81,13 @@ struct Inner {
     has_tidied: bool,
 }
 
+impl Inner {
+    /// How long it may be until the next sign of life.
+    fn pace(&self) -> Duration {
+        self.jobs.values().map(|job| job.kept_for() / SIGNS).fold(HEARTBEAT, Duration::min)
+    }
+}
+
 impl Worker {
     /// A worker at this bench. It has the same name for the engine as it had here before.
     pub fn new(bench: Workbench, client: Client, hiring: Hiring) -> Result<Arc<Worker>, Problem> {
@@ -116,7 +126,7 @@ impl Worker {
         let spawned = thread.spawn(move || {
             while let Some(worker) = weak.upgrade() {
                 worker.beat();
-                worker.pause(HEARTBEAT);
+                worker.rest();
             }
         });
         spawned.map_err(|error| Problem::fault(error.to_string()))?;
@@ -133,7 +143,8 @@ impl Worker {
                 Ok(()) => {}
             }
             if self.goes_on() {
-                self.pause(wait);
+                let pace = self.inner().pace(); // who holds something has to be back soon
+                self.pause(wait.min(pace));
                 wait = (wait * 2).min(LONGEST_PAUSE);
             }
         }
@@ -169,6 +180,12 @@ impl Worker {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Something has changed that others may wait for. Under the lock, so that nobody misses it who is about to wait.
+    fn wake(&self) {
+        let _inner = self.inner();
+        self.changed.notify_all();
+    }
+
     /// Whether it is to be connected: it works, or has something to finish.
     fn goes_on(&self) -> bool {
         match self.stage.load(Ordering::Relaxed) {
@@ -188,6 +205,15 @@ impl Worker {
         let inner = self.inner();
         let stays = |_: &mut Inner| self.stage.load(Ordering::Relaxed) == before;
         drop(self.changed.wait_timeout_while(inner, most, stays));
+    }
+
+    /// Waits for the next sign, unless it is told to stop meanwhile or is given something that needs more of them.
+    fn rest(&self) {
+        let before = self.stage.load(Ordering::Relaxed);
+        let inner = self.inner();
+        let pace = inner.pace();
+        let stays = |inner: &mut Inner| self.stage.load(Ordering::Relaxed) == before && inner.pace() >= pace;
+        drop(self.changed.wait_timeout_while(inner, pace, stays));
     }
 
     fn register(&self) -> Result<(), Problem> {
@@ -220,7 +246,10 @@ impl Worker {
         let job = || self.inner().jobs.get(&payload["dispatch"].as_u64()?).cloned();
         match (said["kind"]["type"].as_str(), payload["dispatch"].as_u64()) {
             (Some("task_assigned"), Some(dispatch)) => self.take(dispatch, payload),
-            (Some("task_withdrawn"), Some(_)) => job().into_iter().for_each(|job| job.give_back(&self.bench)),
+            (Some("task_withdrawn"), Some(_)) => {
+                job().into_iter().for_each(|job| job.give_back(&self.bench));
+                self.wake();
+            }
             (Some("task_stopped"), Some(_)) => job().into_iter().for_each(|job| job.stop(&self.bench)),
             (Some("tasks_held"), None) => self.compare(payload),
             (Some(_) | None, _) => {}
@@ -229,9 +258,11 @@ impl Worker {
 
     /// Begins with a step, unless it is at it already.
     fn take(self: &Arc<Self>, dispatch: u64, payload: &Value) {
-        // Half of it, so that an agent whose worker does not come back has ended before another is given its step.
-        let away_ms = payload["away_ms"].as_u64().unwrap_or(AWAY) / 2;
-        let keeper = Keeper { file: self.bench.places.home().join(KEEPER), away_ms };
+        // Half of it, so that an agent is paused, and one whose worker does not come back has ended, well before another is
+        // given its step.
+        let away_ms = payload["away_ms"].as_u64().unwrap_or(AWAY);
+        let away_ms = payload["lease_ms"].as_u64().unwrap_or(AWAY).min(away_ms) / 2;
+        let keeper = Keeper { file: self.bench.places.home().join(KEEPER), away_ms, until_ms: 0 };
         let job = match Job::read(payload, &self.hiring.url, keeper) {
             Ok(job) => Arc::new(job),
             Err(why) => return self.bench.log.line(&format!("what is assigned cannot be understood: {why}")),
@@ -243,6 +274,8 @@ impl Worker {
             }
             inner.jobs.insert(dispatch, job.clone());
         }
+        self.wake();
+        self.sign(); // the answer says until when it is kept
         let worker = self.clone();
         let thread = std::thread::Builder::new().name("job".into());
         let spawned = thread.spawn(move || {
@@ -283,9 +316,11 @@ impl Worker {
 
     /// Gives a sign of life, and says what it is at. The engine answers with what it should be at.
     fn sign(&self) {
+        let sent_ms = boot_ms(); // before it is sent: what the engine knows then, it knows later
         let dispatches: Vec<u64> = self.inner().jobs.keys().copied().collect();
         let finishing = self.stage.load(Ordering::Relaxed) != WORKING;
-        self.say("heartbeat", None, &json!({ "dispatches": dispatches, "finishing": finishing }));
+        let sign = json!({ "dispatches": dispatches, "finishing": finishing, "sent_ms": sent_ms });
+        self.say("heartbeat", None, &sign);
     }
 
     /// Says something, if somebody listens.

@@ -11,7 +11,7 @@ use futures_util::StreamExt;
 use serde_json::{Value, json};
 use sluice_api::Problem;
 use sluice_home::service::{Service, Who};
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::mpsc::{UnboundedReceiver, WeakUnboundedSender, unbounded_channel};
 
 use crate::answer::refuse;
 use crate::caller::Caller;
@@ -31,17 +31,18 @@ pub(crate) async fn listen(
         return refuse(&Problem::unavailable("too many listen already").hint("try again later"));
     };
     let (sender, messages) = unbounded_channel();
-    let (asked, id, letters) = (app.clone(), crab.clone(), sender.clone());
+    // Only the home holds on to the way there: when it lets go of it the connection ends, and the crab comes again.
+    let (asked, id, own) = (app.clone(), crab.clone(), sender.downgrade());
     let connected = tokio::task::spawn_blocking(move || {
         let who = caller.who(&asked.service)?;
-        let post = Box::new(move |message| drop(letters.send(message)));
+        let post = Box::new(move |message| drop(sender.send(message)));
         asked.service.connect_crab(&who, &id, post).map(|connection| (who, connection))
     });
     match connected.await {
         Ok(Ok((who, connection))) => {
             let upgrade = upgrade.max_message_size(LONGEST_MESSAGE);
             upgrade.on_upgrade(move |socket| async move {
-                serve(&app, &who, &crab, socket, sender, messages).await;
+                serve(&app, &who, &crab, socket, own, messages).await;
                 drop(place);
                 let _ = tokio::task::spawn_blocking(move || app.service.disconnect_crab(&crab, connection)).await;
             })
@@ -56,7 +57,7 @@ async fn serve(
     who: &Who,
     crab: &str,
     mut socket: WebSocket,
-    sender: UnboundedSender<Value>,
+    own: WeakUnboundedSender<Value>,
     mut messages: UnboundedReceiver<Value>,
 ) {
     loop {
@@ -77,11 +78,12 @@ async fn serve(
                     }
                     Some(Ok(Message::Close(_)) | Err(_)) | None => return,
                 };
-                let (app, who, crab, sender) = (app.clone(), who.clone(), crab.to_owned(), sender.clone());
+                let (app, who, crab, own) = (app.clone(), who.clone(), crab.to_owned(), own.clone());
                 let _ = tokio::task::spawn_blocking(move || {
                     app.touch();
-                    if let Some(answer) = hear(&app.service, &who, &crab, &text) {
-                        let _ = sender.send(answer);
+                    let answer = hear(&app.service, &who, &crab, &text);
+                    if let (Some(answer), Some(way)) = (answer, own.upgrade()) {
+                        let _ = way.send(answer);
                     }
                 }).await;
             }

@@ -1,8 +1,9 @@
 //! Scripts and checks: programs that are started, waited for and read to their end.
 //!
 //! Each runs in a process group of its own, and nothing of the group outlives it. A script's text is given to `sh` as
-//! one argument, and values travel in the environment only: nothing here puts a script together. Unlike a session a
-//! script needs no shim: when the engine dies, [`kill_leftover`] ends what it left before the step runs again.
+//! one argument, and values travel in the environment only: nothing here puts a script together. On the engine's own
+//! machine a script needs no shim: when the engine dies, [`kill_leftover`] ends what it left before the step runs again.
+//! Elsewhere it is a session, because another machine is given its step.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -20,6 +21,7 @@ use rustix::process::{Pid, Signal, WaitOptions, kill_process_group, test_kill_pr
 mod capture;
 mod identity;
 mod note;
+mod pause;
 mod pipes;
 mod sweep;
 
@@ -27,6 +29,7 @@ pub use capture::{Captured, LONGEST_FILE};
 pub use identity::Identity;
 pub(crate) use identity::{Stat, carries, stat};
 pub use note::tidy_notes;
+pub(crate) use pause::Paused;
 pub use sweep::KEPT;
 pub(crate) use sweep::{Kin, descendants, end_all, timespec, wait_for_any};
 

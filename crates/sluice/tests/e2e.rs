@@ -10,6 +10,7 @@ mod e2e {
     pub(crate) mod recipes;
     pub(crate) mod reef;
     pub(crate) mod served;
+    pub(crate) mod wire;
 
     pub(crate) mod access;
     pub(crate) mod agents;
@@ -22,6 +23,7 @@ mod e2e {
     pub(crate) mod deaths;
     pub(crate) mod default_flow;
     pub(crate) mod engine_kills;
+    pub(crate) mod fence;
     pub(crate) mod fleet;
     pub(crate) mod fleet_under_fire;
     pub(crate) mod grimoires;

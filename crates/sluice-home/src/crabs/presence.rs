@@ -45,6 +45,9 @@ pub struct Sign {
     /// It finishes what it is at, and takes no more.
     #[serde(default)]
     pub finishing: bool,
+    /// When it was sent, by whatever clock the crab has: it is told again in the answer.
+    #[serde(default)]
+    pub sent_ms: Option<u64>,
 }
 
 /// A crab that listens.
@@ -220,7 +223,7 @@ impl Crabs {
             held.iter().filter(|dispatch| !at.contains(dispatch)).for_each(|dispatch| self.tell(ground, *dispatch));
         }
         if reporter.has_taken_up() {
-            self.tell_what_is_held(ground, id);
+            self.tell_what_is_held(ground, id, at, sign.sent_ms);
         }
     }
 

@@ -161,14 +161,16 @@ impl Crabs {
         }
     }
 
-    /// Tells a crab what it holds, and so what it does not. Told under the lock: whatever it was told before is part of it.
-    pub(super) fn tell_what_is_held(&self, ground: &Ground, crab: &str) {
+    /// Tells a crab what it holds, and so what it does not, in answer to a sign that says what it is at. Told under the lock:
+    /// whatever it was told before is part of it.
+    pub(super) fn tell_what_is_held(&self, ground: &Ground, crab: &str, at: &[u64], sent_ms: Option<u64>) {
         let inner = self.inner();
         let Some((_, post)) = inner.crabs.get(crab).and_then(|crab| crab.listens.as_ref()) else { return };
         let held = || inner.jobs.iter().filter(|(_, job)| job.crab == crab);
         let payload = json!({
             "dispatches": held().map(|(dispatch, _)| *dispatch).collect::<Vec<_>>(),
             "performances": held().map(|(_, job)| job.performance()).collect::<Vec<_>>(),
+            "answers": { "dispatches": at, "sent_ms": sent_ms },
         });
         post(self.enveloped(ground, (Value::Null, Value::Null), "tasks_held", &payload));
     }

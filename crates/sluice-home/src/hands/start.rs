@@ -65,6 +65,7 @@ pub(super) fn session(ground: &Arc<Ground>, seen: &Seen, wanted: &StartSession) 
         place: Place::Terminal { rows: ROWS, columns: COLUMNS, window: Some(window) },
         limits: Limits::default(),
         keeper: None,
+        may_leave: false,
     };
     ground.remember_checkout(&id, seen);
     ground.note_program(harness, &private);

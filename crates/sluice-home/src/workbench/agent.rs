@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use sluice_core::lifecycle::Permissions as Allowed;
 use sluice_core::recipe::{Data, FailureKind};
@@ -97,14 +97,15 @@ fn spec(
         place: Place::Headless { input },
         limits: Limits::default(),
         keeper: None,
+        may_leave: false,
     })
 }
 
 /// Reads an agent's stream until it is over. One that says nothing for too long, or does not end after its last words,
-/// is ended.
+/// is ended. Time is counted by looks: none of it passes while the agent is paused, or while nobody can look.
 fn follow(bench: &Workbench, id: &SessionId, harness: &Harness, ended: &Receiver<Result<Gone, String>>) -> Performed {
     let mut reader = Reader::new(harness.output);
-    let (mut at, mut heard, mut finished) = (0, Instant::now(), None);
+    let (mut at, mut quiet, mut finished) = (0, Duration::ZERO, Duration::ZERO);
     let mut silent = None;
     let gone = loop {
         let over = match ended.recv_timeout(READ) {
@@ -120,17 +121,16 @@ fn follow(bench: &Workbench, id: &SessionId, harness: &Harness, ended: &Receiver
             at = chunk.next();
             reader.feed(&chunk.bytes);
         }
-        if at != before {
-            heard = Instant::now();
-        }
+        let passed = if bench.sessions.is_paused(id) { Duration::ZERO } else { READ };
+        quiet = if at == before { quiet + passed } else { Duration::ZERO };
+        finished += if reader.is_final() { passed } else { Duration::ZERO };
         if let Some(gone) = over {
             break gone;
         }
         let limit = if at == 0 { harness.watchdogs.start_up } else { harness.watchdogs.silence };
-        let now = Instant::now();
-        if reader.is_final() && now - *finished.get_or_insert(now) > harness.watchdogs.after_result {
+        if finished > harness.watchdogs.after_result {
             end(bench, id)?;
-        } else if heard.elapsed() > limit && silent.is_none() {
+        } else if quiet > limit && silent.is_none() {
             silent = Some(format!("it said nothing for {} seconds", limit.as_secs()));
             end(bench, id)?;
         }

@@ -1,12 +1,18 @@
 //! Scripts and gates: a shell in a folder, with the values in its environment.
+//!
+//! On the engine's own machine it is a child of the engine's, and one that an earlier engine left is ended before it is run
+//! again. Elsewhere somebody must keep it, so it is a session: it is paused, ended and adopted as an agent is.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::mpsc::channel;
 
 use sluice_core::recipe::{Data, FailureKind};
 use sluice_core::run::Outcome;
 use sluice_core::run::effect::Script as Wanted;
 use sluice_worker::harness::result::result;
-use sluice_worker::process::{self, Cancel, Ending, Program, Script, kill_leftover};
+use sluice_worker::process::{self, Cancel, Captured, Ending, Program, Script, kill_leftover};
+use sluice_worker::session::{Cause, End, How, Keeper, Limits, Place, SessionId, Spec, Stream};
 
 use super::environment::{about, inherited};
 use super::{Failed, GRACE, Order, Performed, Workbench};
@@ -17,18 +23,58 @@ const KEPT: usize = 1 << 20;
 /// How much of it is a summary.
 const SUMMARY: usize = 2000;
 
-/// Runs the command of an order. One that an earlier process left running is ended first.
+/// A command that has ended.
+struct Ended {
+    ending: Ending,
+    stdout: String,
+    stderr: String,
+}
+
+/// Runs the command of an order.
 pub(super) fn run(bench: &Workbench, order: &Order, script: &Wanted) -> Performed {
     let mut environment = inherited(bench);
     environment.extend(about(bench, order));
     environment.extend(script.environment.iter().cloned());
+    let text = script.script.clone();
+    let Ended { ending, stdout, stderr } = match &order.keeper {
+        None => here(bench, order, text, environment)?,
+        Some(keeper) => kept(bench, order, text, environment, keeper)?,
+    };
+    let found = result(&stdout);
+    let last = stderr.lines().rev().find(|line| !line.trim().is_empty());
+    let last = last.map(|line| format!(": {}", line.trim())).unwrap_or_default();
+    let outcome = Outcome {
+        summary: stdout.trim().chars().take(SUMMARY).collect(),
+        result: found.result,
+        output: Data::Text(stdout.strip_suffix('\n').unwrap_or(&stdout).to_owned()),
+        exit_code: if let Ending::Code(code) = ending { Some(code) } else { None },
+        stderr: Some(stderr),
+        ..Outcome::default()
+    };
+    let (kind, what) = match ending {
+        Ending::Code(0) => return Ok(outcome),
+        Ending::Code(code) => (FailureKind::Failed, format!("it ended with exit code {code}")),
+        Ending::Signal(signal) => (FailureKind::Crashed, format!("signal {signal} ended it")),
+        Ending::TimedOut => (FailureKind::Timeout, "its time was over".into()),
+        Ending::Cancelled => (FailureKind::Failed, "it was ended".into()),
+    };
+    Err(Failed { kind, error: format!("{what}{last}"), outcome: Box::new(outcome) })
+}
+
+/// As a child of ours. One that an earlier process left running is ended first.
+fn here(
+    bench: &Workbench,
+    order: &Order,
+    text: String,
+    environment: BTreeMap<String, String>,
+) -> Result<Ended, Failed> {
     let name = &order.name;
     let record = bench.record(name, "step");
     kill_leftover(&record).map_err(|failure| described(&failure))?;
     let cancel = Cancel::new().map_err(|error| error.to_string())?;
     let _running = bench.performs(name, cancel.clone());
     let script = Script {
-        program: Program::Shell(script.script.clone()),
+        program: Program::Shell(text),
         environment,
         folder: order.folder.clone(),
         input: Vec::new(),
@@ -39,28 +85,64 @@ pub(super) fn run(bench: &Workbench, order: &Order, script: &Wanted) -> Performe
         record,
     };
     let ended = process::run(&script, &cancel).map_err(|failure| described(&failure))?;
-    let stdout = ended.stdout.text();
-    let found = result(&stdout);
-    let outcome = Outcome {
-        summary: stdout.trim().chars().take(SUMMARY).collect(),
-        result: found.result,
-        output: Data::Text(stdout.strip_suffix('\n').unwrap_or(&stdout).to_owned()),
-        exit_code: if let Ending::Code(code) = ended.ending { Some(code) } else { None },
-        stderr: Some(ended.stderr.text()),
-        ..Outcome::default()
+    Ok(Ended { ending: ended.ending, stdout: ended.stdout.text(), stderr: ended.stderr.text() })
+}
+
+/// As a session. One that an earlier process started is adopted.
+fn kept(
+    bench: &Workbench,
+    order: &Order,
+    text: String,
+    environment: BTreeMap<String, String>,
+    keeper: &Keeper,
+) -> Result<Ended, Failed> {
+    let id = SessionId::new(&order.name)?;
+    let spec = Spec {
+        id: id.clone(),
+        arguments: vec!["/bin/sh".to_owned(), "-c".to_owned(), text],
+        environment,
+        folder: order.folder.clone(),
+        place: Place::Headless { input: None },
+        limits: Limits::default(),
+        keeper: Some(keeper.clone()),
+        may_leave: true,
     };
-    let last = ended.stderr.text();
-    let last = last.lines().rev().find(|line| !line.trim().is_empty()).map(|line| format!(": {}", line.trim()));
-    let failed = |kind, what: String| {
-        Err(Failed { kind, error: format!("{what}{}", last.unwrap_or_default()), outcome: Box::new(outcome.clone()) })
+    bench.sessions.start(&spec).map_err(|failure| described(&failure))?;
+    let (over, ended) = channel();
+    let watched =
+        bench.sessions.watch(&id, move |_, gone| drop(over.send(gone.map_err(|failure| described(&failure)))));
+    watched.map_err(|failure| described(&failure))?;
+    let gone = ended.recv().map_err(|_| Failed::because("nobody saw how it ended"))??;
+    let crashed = |error: String| Failed { kind: FailureKind::Crashed, error, outcome: Box::default() };
+    let ending = match gone.how {
+        How::Lost { why } => return Err(crashed(why)),
+        How::Exited(record) => match (record.end, record.cause) {
+            (End::NotStarted(why), _) => return Err(Failed::because(format!("it could not be started: {why}"))),
+            (End::Code(_) | End::Signal(_), Cause::Unkept) => {
+                return Err(crashed("its worker was away for too long".to_owned()));
+            }
+            (End::Code(_) | End::Signal(_), Cause::Asked) => Ending::Cancelled,
+            (End::Code(_) | End::Signal(_), Cause::TimeLimit) => Ending::TimedOut,
+            (End::Code(code), Cause::Itself | Cause::TerminalGone) => Ending::Code(code),
+            (End::Signal(signal), Cause::Itself | Cause::TerminalGone) => Ending::Signal(signal),
+        },
     };
-    match ended.ending {
-        Ending::Code(0) => Ok(outcome),
-        Ending::Code(code) => failed(FailureKind::Failed, format!("it ended with exit code {code}")),
-        Ending::Signal(signal) => failed(FailureKind::Crashed, format!("signal {signal} ended it")),
-        Ending::TimedOut => failed(FailureKind::Timeout, "its time was over".into()),
-        Ending::Cancelled => failed(FailureKind::Failed, "it was ended".into()),
+    let said = |stream| said(bench, &id, stream).map(|said| said.text());
+    Ok(Ended { ending, stdout: said(Stream::Output)?, stderr: said(Stream::Errors)? })
+}
+
+/// What a session printed, as far as a run keeps it.
+fn said(bench: &Workbench, id: &SessionId, stream: Stream) -> Result<Captured, Failed> {
+    let failed = |failure| Failed::because(described(&failure));
+    let mut head = bench.sessions.output_from(id, stream, 0, KEPT / 2).map_err(failed)?;
+    let tail = bench.sessions.output_tail(id, stream, KEPT / 2).map_err(failed)?;
+    let both = usize::try_from(head.next().saturating_sub(tail.start)).unwrap_or(usize::MAX);
+    let omitted = tail.start.saturating_sub(head.next());
+    if omitted > 0 {
+        return Ok(Captured { head: head.bytes, omitted, tail: tail.bytes });
     }
+    head.bytes.extend(tail.bytes.iter().skip(both));
+    Ok(Captured { head: head.bytes, ..Captured::default() })
 }
 
 /// Where the output of a script goes that is longer than a run keeps.

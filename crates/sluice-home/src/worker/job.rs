@@ -1,8 +1,9 @@
 //! One step at a worker, from its assignment to its report.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use sluice_api::Problem;
@@ -12,7 +13,7 @@ use sluice_core::run::Report;
 use sluice_core::run::effect::Script;
 use sluice_worker::burrow::{Burrow, Wanted};
 use sluice_worker::git::{Git, GitError};
-use sluice_worker::session::{Failure, Keeper, SessionId};
+use sluice_worker::session::{Failure, Keeper, SessionId, boot_ms};
 
 use super::{FIRST_PAUSE, LONGEST_PAUSE, Worker, is_passing};
 use crate::hands::run::workspace_branch;
@@ -34,6 +35,10 @@ pub(super) struct Job {
     commit: Option<String>,
     /// It may not change the work.
     only_looks: bool,
+    /// Who keeps what runs, and for how long after a sign that was answered.
+    keeper: Keeper,
+    /// Until when it is this worker's for sure.
+    until_ms: AtomicU64,
     /// It is not this worker's any more.
     is_given_back: AtomicBool,
     /// What was last told of its agent.
@@ -68,7 +73,7 @@ impl Job {
             permissions: if is_reduced { Permissions::Reduced } else { Permissions::Full },
             folder: PathBuf::new(),
             voice: Voice::Elsewhere { environment },
-            keeper: Some(keeper),
+            keeper: None,
             work,
         };
         Ok(Job {
@@ -80,6 +85,8 @@ impl Job {
             repository: text("repo"),
             commit: text("commit"),
             only_looks,
+            keeper,
+            until_ms: AtomicU64::new(0),
             is_given_back: AtomicBool::new(false),
             told: Mutex::default(),
         })
@@ -101,6 +108,27 @@ impl Job {
         if let Err(why) = bench.stop(&self.order.name) {
             bench.log.line(&format!("{} cannot be ended: {why}", self.order.name));
         }
+    }
+
+    /// For how long an answer keeps it.
+    pub(super) fn kept_for(&self) -> Duration {
+        Duration::from_millis(self.keeper.away_ms)
+    }
+
+    /// The engine has answered a sign that was sent then: until half of the time is over in which it waits for another, the
+    /// step is this worker's, whatever happens to the connection.
+    pub(super) fn keep(&self, bench: &Workbench, sent_ms: u64) {
+        let until_ms = sent_ms.saturating_add(self.keeper.away_ms);
+        let before = self.until_ms.fetch_max(until_ms, Ordering::Relaxed);
+        let Ok(id) = SessionId::new(&self.order.name) else { return };
+        match bench.sessions.keep(&id, until_ms.max(before)) {
+            Ok(()) | Err(Failure::Unknown(_)) => {}
+            Err(failure) => bench.log.line(&format!("{id} is not kept: {}", described(&failure))),
+        }
+    }
+
+    fn is_kept(&self) -> bool {
+        boot_ms() < self.until_ms.load(Ordering::Relaxed)
     }
 
     fn is_given_back(&self) -> bool {
@@ -155,7 +183,12 @@ impl Worker {
             goes_on,
         };
         let burrow = self.patiently(job, || Burrow::open(&Git::default(), &wanted))?;
-        let order = Order { folder: burrow.folder.clone(), ..job.order.clone() };
+        self.until_kept(job);
+        if job.is_given_back() {
+            return Err("it is not this worker's any more".into());
+        }
+        let keeper = Keeper { until_ms: job.until_ms.load(Ordering::Relaxed), ..job.keeper.clone() };
+        let order = Order { folder: burrow.folder.clone(), keeper: Some(keeper), ..job.order.clone() };
         let kind = match &order.work {
             Work::Script(_) => "script",
             Work::Agent { .. } if job.only_looks => "arbiter",
@@ -178,6 +211,13 @@ impl Worker {
             (Err(why), Report::Completed(_)) => Err(format!("its work cannot be handed on: {why}")),
             (Err(_), Report::Failed { .. }) => Ok((report, None)),
         }
+    }
+
+    /// Waits until the step is this worker's for sure: nothing is begun that would be paused at once.
+    fn until_kept(&self, job: &Job) {
+        let inner = self.inner();
+        let waits = |_: &mut super::Inner| !job.is_kept() && !job.is_given_back() && !self.is_leaving();
+        drop(self.changed.wait_while(inner, waits));
     }
 
     /// Tries again for a while: a remote may be away for a moment, and the git of a worker that was killed may still be at

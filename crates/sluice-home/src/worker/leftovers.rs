@@ -1,5 +1,5 @@
-//! What is left on a worker's machine of work that is not its any more: agents and commands that outlived a worker that
-//! was killed, and worktrees and sessions that nobody has touched for long.
+//! What is left on a worker's machine of work that is not its any more: agents and scripts that outlived a worker that was
+//! killed, and worktrees and sessions that nobody has touched for long.
 //!
 //! An agent is ended as soon as the engine has said that its step is not this worker's; before that nobody knows. Nothing is
 //! removed that the remote does not have.
@@ -10,8 +10,7 @@ use std::time::{Duration, SystemTime};
 use serde_json::Value;
 use sluice_worker::burrow;
 use sluice_worker::git::Git;
-use sluice_worker::process::kill_leftover;
-use sluice_worker::session::SessionId;
+use sluice_worker::session::{SessionId, boot_ms};
 
 use super::Worker;
 
@@ -19,42 +18,41 @@ use super::Worker;
 const OLD: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 impl Worker {
-    /// Compares what it is at with what the engine says that it holds, and ends the rest.
+    /// Compares what it is at with what the engine says that it holds: keeps that, and ends the rest.
     pub(super) fn compare(&self, held: &Value) {
         let dispatches: Vec<u64> = numbers(&held["dispatches"]);
         let names: Vec<&str> =
             held["performances"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-        let (lost, own, has_tidied) = {
+        // An engine that does not say which sign it answers has heard all, and just now.
+        let answers = &held["answers"];
+        let sent_ms = answers["sent_ms"].as_u64().unwrap_or_else(boot_ms);
+        let signed = if answers.is_null() { dispatches.clone() } else { numbers(&answers["dispatches"]) };
+        let (lost, kept, own, has_tidied) = {
             let mut inner = self.inner();
-            let lost: Vec<_> = inner.jobs.iter().filter(|(dispatch, _)| !dispatches.contains(dispatch)).collect();
-            let lost: Vec<_> = lost.into_iter().map(|(_, job)| job.clone()).collect();
+            let (held, lost): (Vec<_>, Vec<_>) =
+                inner.jobs.clone().into_iter().partition(|(dispatch, _)| dispatches.contains(dispatch));
+            let kept: Vec<_> = held.into_iter().filter(|(dispatch, _)| signed.contains(dispatch)).collect();
             let own: Vec<String> = inner.jobs.values().map(|job| job.order.name.clone()).collect();
-            (lost, own, std::mem::replace(&mut inner.has_tidied, true))
+            (lost, kept, own, std::mem::replace(&mut inner.has_tidied, true))
         };
-        for job in lost {
+        kept.iter().for_each(|(_, job)| job.keep(&self.bench, sent_ms));
+        self.wake();
+        for (_, job) in lost {
             self.bench.log.line(&format!("{} is not this worker's any more", job.order.name));
             job.give_back(&self.bench);
+            self.wake();
         }
         if !has_tidied {
             self.end_leftovers(|name| names.contains(&name) || own.iter().any(|own| own == name));
         }
     }
 
-    /// Ends agents and commands that an earlier worker of this name began, and that nobody wants any more.
+    /// Ends agents and scripts that an earlier worker of this name began, and that nobody wants any more.
     fn end_leftovers(&self, is_wanted: impl Fn(&str) -> bool) {
         let ids = self.bench.sessions.list().unwrap_or_default();
         for id in ids.iter().filter(|id| !is_wanted(id.as_str()) && self.bench.sessions.is_living(id)) {
             self.bench.log.line(&format!("{id} is ended: its step is not this worker's any more"));
             self.end_session(id);
-        }
-        for entry in std::fs::read_dir(self.bench.commands()).into_iter().flatten().flatten() {
-            let (path, name) = (entry.path(), entry.file_name());
-            let of = name.to_str().and_then(|name| name.strip_suffix("-step.json"));
-            if of.is_some_and(|of| !is_wanted(of))
-                && let Err(failure) = kill_leftover(&path)
-            {
-                self.bench.log.line(&format!("what {} names cannot be ended: {failure}", path.display()));
-            }
         }
     }
 

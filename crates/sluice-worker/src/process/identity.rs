@@ -31,6 +31,20 @@ pub(crate) struct Stat {
     pub(crate) start: u64,
     /// It has ended and waits to be reaped.
     pub(crate) ended: bool,
+    /// What it is at: it runs nothing of its own until somebody lets it go on, or until the kernel has done something for
+    /// it.
+    pub(crate) rest: Rest,
+}
+
+/// Whether a process can do something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Rest {
+    /// It can.
+    None,
+    /// It is stopped.
+    Stopped,
+    /// The kernel does something for it, and looks at its signals before it goes on.
+    Deaf,
 }
 
 impl Identity {
@@ -108,9 +122,15 @@ fn parse(pid: i32, bytes: &[u8]) -> Option<Stat> {
     let rest = std::str::from_utf8(bytes.get(name_end + 1..)?).ok()?;
     let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
     let number = |index: usize| fields.get(index).and_then(|field| field.parse::<i32>().ok());
+    let state = *fields.first()?;
     Some(Stat {
         pid,
-        ended: matches!(*fields.first()?, "Z" | "X" | "x"),
+        ended: matches!(state, "Z" | "X" | "x"),
+        rest: match state {
+            "T" | "t" => Rest::Stopped,
+            "D" => Rest::Deaf,
+            _ => Rest::None,
+        },
         parent: number(1)?,
         group: number(2)?,
         session: number(3)?,
@@ -139,8 +159,9 @@ mod tests {
     #[test]
     fn a_name_full_of_brackets_and_blanks_does_not_shift_the_fields() {
         let line = b"42 (a) Z 1 (b)) S 7 8 9 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 98765 1 2";
-        let expected = Stat { pid: 42, parent: 7, group: 8, session: 9, start: 98765, ended: false };
+        let expected = Stat { pid: 42, parent: 7, group: 8, session: 9, start: 98765, ended: false, rest: Rest::None };
         assert_eq!(parse(42, line), Some(expected));
+        assert_eq!(parse(42, b"42 (a) T 7 8 9 0 -1 1 1 2 3 4 5 6 7 8 20 0 1 0 98765 1").unwrap().rest, Rest::Stopped);
         assert_eq!(parse(42, b"42 (cut"), None);
         assert_eq!(parse(42, b""), None);
     }

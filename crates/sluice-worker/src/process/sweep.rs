@@ -62,6 +62,11 @@ fn follows(stat: &Stat, leader: &Identity, everyone: &[Stat]) -> bool {
 
 /// The children of a process, their children, and so on, but nothing that is [`KEPT`] and nothing below that.
 pub(crate) fn descendants(of: i32) -> Vec<Identity> {
+    below(of).iter().map(Stat::identity).collect()
+}
+
+/// The same, with what they are at.
+pub(super) fn below(of: i32) -> Vec<Stat> {
     let everyone = everyone();
     let mut children: BTreeMap<i32, Vec<&Stat>> = BTreeMap::new();
     for stat in &everyone {
@@ -71,7 +76,7 @@ pub(crate) fn descendants(of: i32) -> Vec<Identity> {
     let mut open = vec![of];
     while let Some(parent) = open.pop() {
         for child in children.get(&parent).into_iter().flatten().filter(|child| !is_kept(child.pid)) {
-            found.push(child.identity());
+            found.push((*child).clone());
             open.push(child.pid);
         }
     }

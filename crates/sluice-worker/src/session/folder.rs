@@ -5,6 +5,7 @@
 //! | `spec.json` | engine | what is to be run |
 //! | `claim.json` | the first shim, or an engine that gives up | who alone may start the agent |
 //! | `started.json` | shim | who runs; before the agent's first instruction |
+//! | `kept.json` | worker | until when the agent may go on, if somebody must keep it |
 //! | `ended.json` | engine | that we want it to end; before any signal |
 //! | `exit.json` | shim | how the agent ended; before anything else is done about it |
 //! | `output.log`, `output.N.log` | shim | what the agent printed; `errors.…` beside it when headless |
@@ -20,7 +21,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::record::{Asked, Claim, ExitRecord, Spec, StartRecord};
+use super::record::{Asked, Claim, ExitRecord, KeptUntil, Spec, StartRecord};
 
 /// Where the shim takes text for its agent.
 pub(crate) const CONTROL: &str = "control.sock";
@@ -60,6 +61,17 @@ impl Folder {
 
     pub(crate) fn exit(&self) -> io::Result<Option<ExitRecord>> {
         self.read("exit.json")
+    }
+
+    pub(crate) fn kept_until(&self) -> io::Result<Option<KeptUntil>> {
+        self.read("kept.json")
+    }
+
+    /// Written whole, but not durable: with the machine the agent goes as well.
+    pub(crate) fn write_kept(&self, kept: KeptUntil) -> io::Result<()> {
+        let beside = self.beside("kept.json");
+        std::fs::write(&beside, serde_json::to_vec(&kept)?)?;
+        std::fs::rename(beside, self.0.join("kept.json"))
     }
 
     pub(crate) fn write_spec(&self, spec: &Spec) -> io::Result<()> {
@@ -107,13 +119,18 @@ impl Folder {
     }
 
     fn write_beside(&self, name: &str, value: &impl Serialize) -> io::Result<PathBuf> {
-        static COUNT: AtomicU64 = AtomicU64::new(0);
-        let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let beside = self.0.join(format!(".{name}.{}.{count}", std::process::id()));
+        let beside = self.beside(name);
         let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
         file.write_all(&serde_json::to_vec_pretty(value)?)?;
         file.sync_all()?;
         Ok(beside)
+    }
+
+    /// A name that nobody else uses, for a file that is to be moved to its own.
+    fn beside(&self, name: &str) -> PathBuf {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        self.0.join(format!(".{name}.{}.{count}", std::process::id()))
     }
 
     fn sync(&self) -> io::Result<()> {

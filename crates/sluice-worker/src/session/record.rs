@@ -7,6 +7,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
+use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
 use crate::process::Identity;
@@ -74,15 +75,23 @@ pub struct Spec {
     /// Who must be there for it to go on; nobody unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keeper: Option<Keeper>,
+    /// What has left its terminal session may go on when it has ended by itself: a server, perhaps. Otherwise nothing of
+    /// it does.
+    #[serde(default)]
+    pub may_leave: bool,
 }
 
-/// The process without which an agent is not to go on.
+/// The process without which an agent is not to go on. It also says until when the session is kept
+/// ([`super::Sessions::keep`]); after that the agent is paused until it says more.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Keeper {
     /// The file that names it, as an [`Identity`] in JSON. Another process takes its place by writing itself there.
     pub file: PathBuf,
     /// Milliseconds for which none may be there before the agent is ended.
     pub away_ms: u64,
+    /// Until when it is kept at first, by [`boot_ms`].
+    #[serde(default)]
+    pub until_ms: u64,
 }
 
 /// Where an agent's input comes from and its output goes.
@@ -212,6 +221,13 @@ pub enum Cause {
     Unkept,
 }
 
+/// Until when a session is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct KeptUntil {
+    /// By [`boot_ms`].
+    pub(crate) until_ms: u64,
+}
+
 /// That the engine wanted a session to end; written before anything is done about it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Asked {
@@ -229,6 +245,12 @@ pub(crate) const VERSION: u32 = 1;
 /// Now, in milliseconds since 1970.
 pub(crate) fn now_ms() -> u64 {
     milliseconds(SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default())
+}
+
+/// Milliseconds since the machine started, also those in which it slept: what others do meanwhile they do all the same.
+pub fn boot_ms() -> u64 {
+    let now = clock_gettime(ClockId::Boottime);
+    u64::try_from(now.tv_sec * 1000 + now.tv_nsec / 1_000_000).unwrap_or_default()
 }
 
 /// A duration in milliseconds.

@@ -6,7 +6,7 @@ use rustix::fs::inotify;
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
 use super::folder::Folder;
-use super::record::{Asked, Claim, ExitRecord, Pane, SessionId, StartRecord};
+use super::record::{Asked, Cause, Claim, ExitRecord, Pane, SessionId, StartRecord};
 use super::{Failure, Sessions, reading, system};
 use crate::process::{Identity, Kin, end_all, wait_for_any};
 
@@ -167,14 +167,18 @@ pub(super) fn settle(id: &SessionId, folder: &Folder) -> Result<Gone, Failure> {
     if let Some(Claim::Shim { shim }) = &claim {
         reap(shim);
     }
+    let exit = folder.exit().map_err(read)?;
     if let Some(started) = &started {
-        let kin = Kin { leader: Some(started.agent.clone()), mark: Some(started.mark.clone()) };
+        let ended_by_itself = exit.as_ref().is_some_and(|exit| exit.cause == Cause::Itself);
+        let may_leave = ended_by_itself && folder.spec().map_err(read)?.is_some_and(|spec| spec.may_leave);
+        let mark = (!may_leave).then(|| started.mark.clone());
+        let kin = Kin { leader: Some(started.agent.clone()), mark };
         if let Some(stubborn) = end_all(|| kin.living(), ORPHAN_GRACE).first() {
             return Err(Failure::Stubborn { id: id.clone(), pid: stubborn.pid });
         }
     }
     let asked = folder.asked().map_err(read)?;
-    let how = match (folder.exit().map_err(read)?, claim, started) {
+    let how = match (exit, claim, started) {
         (Some(exit), ..) => How::Exited(exit),
         (None, None | Some(Claim::Nobody), _) => How::Lost { why: "it was never started".to_owned() },
         (None, Some(Claim::Shim { shim }), None) => {

@@ -3,7 +3,7 @@
 use std::process::{Command, Stdio};
 
 use super::folder::{Folder, SHIM_LOG};
-use super::record::{Place, Spec, Window};
+use super::record::{KeptUntil, Place, Spec, Window};
 use super::standing::{Look, Standing, await_start, look};
 use super::{Failure, Sessions, reading, system};
 use crate::process::{Identity, KEPT, LONGEST_ARGUMENT, stat};
@@ -27,6 +27,10 @@ impl Sessions {
         folder.create().map_err(|source| reading(id, source))?;
         let mut fresh = false;
         if let Look::Unclaimed = look(&folder).map_err(|source| reading(id, source))? {
+            if let Some(keeper) = &spec.keeper {
+                let kept = KeptUntil { until_ms: keeper.until_ms };
+                folder.write_kept(kept).map_err(|source| reading(id, source))?;
+            }
             folder.write_spec(spec).map_err(|source| reading(id, source))?;
             // The agent may ask for something before its start is heard of here.
             self.watcher.expect(id, &folder);

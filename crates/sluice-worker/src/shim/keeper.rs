@@ -1,70 +1,154 @@
 //! Who keeps a session: the process without which its agent is not to go on, for another machine is given its work then.
 //!
-//! A file names it, so that one that comes after it can take its place. Its end is told by the kernel; whether another has
-//! come is looked at once, when the time to come back is over. Nothing is asked of anybody, and nothing touched meanwhile.
+//! Two things are kept apart. The keeper says until when the agent may go on; when that is over the agent is *paused*,
+//! whether the keeper is dead, stopped, or only cannot reach whom it works for, and goes on when more is said. And when the
+//! keeper is dead and none comes after it, the agent is ended. What is paused never does anything again unless it is kept.
+//!
+//! A file names the keeper, so that one that comes after it can take its place. Its end is told by the kernel, and so is
+//! that it has said something; the time is told by a clock that goes on while the machine sleeps. Nothing is asked of
+//! anybody.
 
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use crate::process::{Identity, wait_for_any};
-use crate::session::record::Keeper;
+use rustix::fs::inotify;
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
+};
+
+use crate::process::{Identity, Paused, timespec, wait_for_any};
+use crate::session::folder::Folder;
+use crate::session::record::{Keeper, boot_ms};
 
 /// The keeper of a session, as far as its shim knows.
 pub(super) struct Kept {
     keeper: Keeper,
+    folder: Folder,
     /// A handle of the process, while it lives.
     lives: Option<OwnedFd>,
     /// Until when another may come.
-    until: Instant,
+    comes_until: Instant,
+    /// Until when the agent may go on.
+    until_ms: u64,
+    /// Rings then.
+    alarm: OwnedFd,
+    /// It has rung.
+    has_lapsed: bool,
+    /// Can be read when something was said.
+    said: OwnedFd,
+    paused: Option<(Paused, Instant)>,
+    /// How long it was paused before.
+    was_paused_for: Duration,
+}
+
+/// How a session is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Keeping {
+    /// It may go on.
+    Kept,
+    /// It may not, for now.
+    Lapsed,
+    /// Its keeper is dead, and none has come after it.
+    Gone,
 }
 
 impl Kept {
     /// Looks who keeps it.
-    pub(super) fn new(keeper: Keeper) -> Kept {
-        let mut kept = Kept { keeper, lives: None, until: Instant::now() };
-        kept.look();
-        kept
+    pub(super) fn new(keeper: Keeper, folder: Folder) -> io::Result<Kept> {
+        let said = inotify::init(inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK)?;
+        inotify::add_watch(&said, folder.path(), inotify::WatchFlags::MOVED_TO)?;
+        let alarm = timerfd_create(TimerfdClockId::Boottime, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?;
+        let (comes_until, was_paused_for) = (Instant::now(), Duration::ZERO);
+        let (lives, until_ms, has_lapsed, paused) = (None, 0, false, None);
+        let mut kept =
+            Kept { keeper, folder, lives, comes_until, until_ms, alarm, has_lapsed, said, paused, was_paused_for };
+        kept.look_for_keeper();
+        kept.read();
+        Ok(kept)
     }
 
-    fn away(&self) -> Duration {
-        Duration::from_millis(self.keeper.away_ms)
-    }
-
-    fn look(&mut self) {
+    fn look_for_keeper(&mut self) {
         let named = std::fs::read(&self.keeper.file).ok();
         let named: Option<Identity> = named.and_then(|bytes| serde_json::from_slice(&bytes).ok());
         self.lives = named.and_then(|keeper| keeper.open());
-        self.until = Instant::now() + self.away();
+        self.comes_until = Instant::now() + Duration::from_millis(self.keeper.away_ms);
     }
 
-    /// What becomes readable when it ends.
-    pub(super) fn handle(&self) -> Option<BorrowedFd<'_>> {
-        self.lives.as_ref().map(AsFd::as_fd)
+    /// Reads until when it is kept. What cannot be read says nothing.
+    fn read(&mut self) {
+        self.until_ms = self.folder.kept_until().ok().flatten().map_or(0, |kept| kept.until_ms);
+        let none = Timespec { tv_sec: 0, tv_nsec: 0 };
+        // Never nothing: that would be no alarm at all.
+        let alarm = Itimerspec { it_interval: none, it_value: timespec(Duration::from_millis(self.until_ms.max(1))) };
+        let _ = timerfd_settime(&self.alarm, TimerfdTimerFlags::ABSTIME, &alarm);
+    }
+
+    /// What becomes readable when something is to be looked at.
+    pub(super) fn handles(&self) -> Vec<BorrowedFd<'_>> {
+        // An alarm that has rung rings on.
+        let alarm = (!self.has_lapsed).then_some(&self.alarm);
+        self.lives.iter().chain(alarm).chain([&self.said]).map(AsFd::as_fd).collect()
     }
 
     /// When it has to be looked at, though nothing happens.
     pub(super) fn next_time(&self) -> Option<Instant> {
-        self.lives.is_none().then_some(self.until)
+        self.lives.is_none().then_some(self.comes_until)
     }
 
-    /// Whether it has been away for too long.
-    pub(super) fn is_gone(&mut self) -> bool {
+    /// How it is kept now.
+    pub(super) fn look(&mut self) -> Keeping {
+        if self.is_gone() {
+            return Keeping::Gone;
+        }
+        let mut sink = [0; 4096];
+        let mut has_news = boot_ms() >= self.until_ms;
+        while rustix::io::read(&self.said, &mut sink).is_ok_and(|count| count > 0) {
+            has_news = true;
+        }
+        if has_news {
+            self.read();
+        }
+        self.has_lapsed = boot_ms() >= self.until_ms;
+        if self.has_lapsed { Keeping::Lapsed } else { Keeping::Kept }
+    }
+
+    /// Whether its keeper is dead and none has come after it in time.
+    fn is_gone(&mut self) -> bool {
         if let Some(handle) = self.lives.take() {
             if wait_for_any(&[&handle], Some(Duration::ZERO)).first() != Some(&true) {
                 self.lives = Some(handle);
                 return false;
             }
-            self.until = Instant::now() + self.away();
+            self.comes_until = Instant::now() + Duration::from_millis(self.keeper.away_ms);
         }
-        if Instant::now() < self.until {
+        if Instant::now() < self.comes_until {
             return false;
         }
-        self.look();
+        self.look_for_keeper();
         self.lives.is_none()
     }
 
-    /// How long the agent may take to end then.
-    pub(super) fn grace(&self) -> Duration {
-        self.away() / 5
+    pub(super) fn is_paused(&self) -> bool {
+        self.paused.is_some()
+    }
+
+    /// Pauses everything below this process, if it is not paused.
+    pub(super) fn pause(&mut self) {
+        let own = || rustix::process::getpid().as_raw_nonzero().get();
+        self.paused.get_or_insert_with(|| (Paused::below(own()), Instant::now()));
+    }
+
+    /// Lets it go on, if it was paused.
+    pub(super) fn go_on(&mut self) {
+        if let Some((paused, since)) = self.paused.take() {
+            self.was_paused_for += since.elapsed();
+            paused.go_on();
+        }
+    }
+
+    /// How long it has been paused: that is not of the agent's time.
+    pub(super) fn paused_for(&self) -> Duration {
+        self.was_paused_for + self.paused.as_ref().map_or(Duration::ZERO, |(_, since)| since.elapsed())
     }
 }

@@ -34,6 +34,7 @@ const PLAIN_TERMINAL: &str = "xterm-256color";
 pub(super) struct Running {
     pub(super) spec: Spec,
     pub(super) agent: Pid,
+    pub(super) identity: Identity,
     pub(super) since: Instant,
     pub(super) ends: Ends,
 }
@@ -80,14 +81,14 @@ pub(super) fn launch(folder: &Folder, shim: Identity, spec: Spec) -> io::Result<
     let pid = Pid::from_raw(number).ok_or_else(lost)?;
     let mark = mark(&spec.id, &shim);
     let pane = pane::place(&spec.place);
-    let since = Instant::now();
+    let (since, identity) = (Instant::now(), agent.clone());
     folder.write_started(&StartRecord { version: VERSION, shim, agent, mark, at_ms: now_ms(), pane })?;
     // A launcher that could not go on is gone by now, and why it could not waits to be read.
     let _ = word.write_all(b"!");
     let mut refusal = String::new();
     word.read_to_string(&mut refusal)?;
     if refusal.is_empty() {
-        return Ok(Launched::Running(Box::new(Running { spec, agent: pid, since, ends })));
+        return Ok(Launched::Running(Box::new(Running { spec, agent: pid, identity, since, ends })));
     }
     waitpid(Some(pid), WaitOptions::empty())?;
     Ok(Launched::Refused(refusal))

@@ -1,7 +1,9 @@
 //! The shim's loop while its agent runs: copy, keep, type, and see the end.
 //!
-//! One thread waits for everything at once. The order at the end is the promise of this file: the exit record is on
-//! disk before anything else is done; then what the agent left running is ended; then the rest of the output is kept.
+//! One thread waits for everything at once. At the end the exit record is on disk before anything else is done; then what
+//! the agent left running is ended; then the rest of the output is kept.
+
+mod end;
 
 use std::collections::VecDeque;
 use std::io;
@@ -10,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::{Errno, ioctl_fionbio, read, write};
-use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process_group, wait};
+use rustix::process::Pid;
 use rustix::termios::{Winsize, tcsetwinsize};
 
 use super::control::Control;
@@ -22,10 +24,10 @@ use super::pane::{self, Pane};
 use super::scan::Scanner;
 use super::signals::{Heard, Signals};
 use super::typing::{AGENT_HAS_ENDED, Keyboard, Next, Typing, not};
-use crate::process::{GRACE, descendants, timespec};
+use crate::process::{GRACE, Identity, Kin, timespec};
 use crate::session::folder::Folder;
 use crate::session::output::{ERRORS, OUTPUT};
-use crate::session::record::{Cause, End, ExitRecord, Spec, VERSION, milliseconds, now_ms};
+use crate::session::record::{Cause, Spec};
 use crate::session::say::Delivery;
 
 /// How long an agent may take to end when its window has gone, and what it left running when it has ended.
@@ -86,6 +88,9 @@ pub(super) struct Relay {
     signals: Signals,
     spec: Spec,
     agent: Pid,
+    identity: Identity,
+    /// What it has left and is to end, if that is not everything below the shim.
+    left: Option<Kin>,
     since: Instant,
     sources: Vec<Source>,
     terminal: Option<Terminal>,
@@ -122,12 +127,15 @@ impl Relay {
         }
         let told = |error: &io::Error| note(&folder, &format!("no window: {error}"));
         let pane = Pane::open(&running.spec.place).inspect_err(told).ok().flatten();
+        let keeper = running.spec.keeper.clone().map(|keeper| Kept::new(keeper, folder.clone())).transpose()?;
         Ok(Self {
             folder,
             signals,
-            keeper: running.spec.keeper.clone().map(Kept::new),
+            keeper,
             spec: running.spec,
             agent: running.agent,
+            identity: running.identity,
+            left: None,
             since: running.since,
             sources,
             terminal,
@@ -147,6 +155,7 @@ impl Relay {
             self.window_gone(); // it may have gone before we looked
         }
         self.reap();
+        self.keep_time();
         while !self.is_over() {
             let ready = self.wait()?;
             for awaited in ready {
@@ -172,7 +181,7 @@ impl Relay {
             Phase::Running | Phase::Ending { .. } => false,
             Phase::Leftovers { give_up, .. } => {
                 let read_out = self.sources.iter().all(|source| source.handle.is_none());
-                (read_out && descendants(own_number()).is_empty()) || Instant::now() >= give_up
+                (read_out && self.leftovers().is_empty()) || Instant::now() >= give_up
             }
         }
     }
@@ -200,7 +209,7 @@ impl Relay {
         }
         let callers = self.control.handles().into_iter();
         waiting.extend(callers.map(|handle| (Awaited::Control, handle, PollFlags::IN)));
-        let keeper = self.keeper.as_ref().and_then(Kept::handle);
+        let keeper = self.keeper.iter().flat_map(Kept::handles);
         waiting.extend(keeper.map(|handle| (Awaited::Keeper, handle, PollFlags::IN)));
         let mut polled: Vec<PollFd<'_>> =
             waiting.iter().map(|(_, handle, flags)| PollFd::from_borrowed_fd(*handle, *flags)).collect();
@@ -225,7 +234,8 @@ impl Relay {
     }
 
     fn time_limit(&self) -> Option<Instant> {
-        self.spec.limits.run_for_ms.map(|limit| self.since + Duration::from_millis(limit))
+        let paused = self.keeper.as_ref().map_or(Duration::ZERO, Kept::paused_for);
+        self.spec.limits.run_for_ms.map(|limit| self.since + Duration::from_millis(limit) + paused)
     }
 
     fn serve(&mut self, awaited: Awaited) {
@@ -378,98 +388,4 @@ impl Relay {
             }
         }
     }
-
-    fn keep_time(&mut self) {
-        let now = Instant::now();
-        if let (Phase::Running, Some(kept)) = (&self.phase, &mut self.keeper)
-            && kept.is_gone()
-        {
-            let grace = kept.grace();
-            self.keeper = None;
-            self.end(Cause::Unkept, grace);
-        }
-        match self.phase {
-            Phase::Running if self.time_limit().is_some_and(|limit| now >= limit) => self.end(Cause::TimeLimit, GRACE),
-            Phase::Ending { kill_at: Some(kill_at), cause } if now >= kill_at => {
-                self.phase = Phase::Ending { kill_at: None, cause };
-                let _ = kill_process_group(self.agent, Signal::KILL);
-                signal_descendants(Signal::KILL);
-            }
-            Phase::Leftovers { kill_at, .. } if now >= kill_at => signal_descendants(Signal::KILL),
-            Phase::Running | Phase::Ending { .. } | Phase::Leftovers { .. } => {}
-        }
-    }
-
-    /// The window was closed or its server has died: as any program whose terminal goes away, the agent ends.
-    fn window_gone(&mut self) {
-        self.pane = None;
-        if pane::was_given() {
-            self.end(Cause::TerminalGone, SHORT_GRACE);
-        }
-    }
-
-    /// Tells the agent to end. Being told twice only shortens the time it has.
-    fn end(&mut self, cause: Cause, grace: Duration) {
-        let sooner = Instant::now() + grace;
-        match &mut self.phase {
-            Phase::Running => {
-                // It is not reaped yet, so the group still is this one.
-                let _ = kill_process_group(self.agent, Signal::TERM);
-                let _ = kill_process_group(self.agent, Signal::CONT); // one that is stopped hears nothing
-                self.phase = Phase::Ending { kill_at: Some(sooner), cause };
-            }
-            Phase::Ending { kill_at: Some(kill_at), .. } => *kill_at = sooner.min(*kill_at),
-            Phase::Ending { kill_at: None, .. } | Phase::Leftovers { .. } => {}
-        }
-    }
-
-    /// Takes note of every child that has ended: the agent, and what came to us because its own parent is gone.
-    fn reap(&mut self) {
-        loop {
-            match wait(WaitOptions::NOHANG) {
-                Ok(Some((pid, status))) if pid == self.agent => self.agent_ended(status),
-                Ok(Some(_)) | Err(Errno::INTR) => {}
-                Ok(None) | Err(_) => return,
-            }
-        }
-    }
-
-    fn agent_ended(&mut self, status: WaitStatus) {
-        let end = match (status.exit_status(), status.terminating_signal()) {
-            (Some(code), _) => End::Code(code),
-            (None, signal) => End::Signal(signal.unwrap_or_default()),
-        };
-        let cause = match self.phase {
-            Phase::Ending { cause, .. } => cause,
-            Phase::Running | Phase::Leftovers { .. } => Cause::Itself,
-        };
-        let duration_ms = milliseconds(self.since.elapsed());
-        self.record(&ExitRecord { version: VERSION, end, cause, at_ms: now_ms(), duration_ms });
-        signal_descendants(Signal::TERM);
-        self.terminal = None; // our hold on the agent's side: its output ends when all others have let go
-        let now = Instant::now();
-        self.phase = Phase::Leftovers { kill_at: now + SHORT_GRACE, give_up: now + SHORT_GRACE + GIVE_UP };
-    }
-
-    fn record(&self, record: &ExitRecord) {
-        for _ in 0..RECORD_TRIES {
-            match self.folder.write_exit(record) {
-                Ok(()) => return,
-                Err(error) if error.kind() == io::ErrorKind::NotFound => return, // the whole folder was taken away
-                Err(error) => note(&self.folder, &format!("the exit record cannot be written: {error}")),
-            }
-            let _ = poll(&mut [], Some(&timespec(Duration::from_secs(1))));
-        }
-    }
-}
-
-/// Everything below the shim, also what left its group or session: what loses its parent becomes the shim's child.
-fn signal_descendants(signal: Signal) {
-    for identity in descendants(own_number()) {
-        identity.signal(signal);
-    }
-}
-
-fn own_number() -> i32 {
-    getpid().as_raw_nonzero().get()
 }

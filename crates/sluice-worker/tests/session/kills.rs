@@ -1,10 +1,10 @@
 //! Processes killed without warning: noticed within a second, and nothing is left.
 
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sluice_worker::process::Identity;
-use sluice_worker::session::{Cause, End, How, Keeper, Spec, Standing};
+use sluice_worker::session::{Cause, End, Gone, How, Keeper, Spec, Standing, boot_ms};
 
 use crate::bench::{Bench, LONG, PROMISED, hear, hear_pid, kill};
 
@@ -85,27 +85,110 @@ fn an_agent_whose_keeper_stays_away_is_ended_and_one_that_is_kept_again_goes_on(
     let (first, mut first_child) = keeper();
     let (second, mut second_child) = keeper();
     let text = "echo $$ > ready; read x < goes; exit 7";
-    let kept = |id: &str, away: Duration| {
+    let kept = |id: &str| {
         let file = bench.folder.path().join(format!("{id}.keeper"));
         std::fs::write(&file, serde_json::to_vec(&first).unwrap()).unwrap();
-        let keeper = Keeper { file, away_ms: u64::try_from(away.as_millis()).unwrap() };
+        let keeper = Keeper { file, away_ms: 300, until_ms: u64::MAX };
         Spec { keeper: Some(keeper), ..bench.headless(id, text, None) }
     };
-    let (_, left_ended) = bench.start_watched(&kept("left", Duration::from_millis(300)));
+    let left = kept("left");
+    let (_, left_ended) = bench.start_watched(&left);
     hear(&ready);
-    let (_, kept_ended) = bench.start_watched(&kept("kept", Duration::from_millis(300)));
+    bench.sessions().keep(&left.id, boot_ms()).unwrap();
+    let (_, kept_ended) = bench.start_watched(&kept("kept"));
     hear(&ready);
     std::fs::write(bench.folder.path().join("kept.keeper"), serde_json::to_vec(&second).unwrap()).unwrap();
     first_child.kill().unwrap();
     first_child.wait().unwrap();
-    let how = |gone: sluice_worker::session::Gone| match gone.how {
-        How::Exited(exit) => (exit.end, exit.cause),
-        How::Lost { why } => panic!("{why}"),
-    };
-    assert_eq!(how(left_ended.recv_timeout(LONG).unwrap()), (End::Signal(15), Cause::Unkept));
+    assert_eq!(how(left_ended.recv_timeout(LONG).unwrap()), (End::Signal(9), Cause::Unkept));
     assert!(kept_ended.recv_timeout(Duration::from_secs(1)).is_err(), "it is kept, and goes on");
     std::fs::write(&goes, "go\n").unwrap();
     assert_eq!(how(kept_ended.recv_timeout(LONG).unwrap()), (End::Code(7), Cause::Itself));
     second_child.kill().unwrap();
     second_child.wait().unwrap();
+}
+
+fn how(gone: Gone) -> (End, Cause) {
+    match gone.how {
+        How::Exited(exit) => (exit.end, exit.cause),
+        How::Lost { why } => panic!("{why}"),
+    }
+}
+
+/// The letter by which the kernel says what a process is at.
+fn state(pid: i32) -> char {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit(')').next().and_then(|rest| rest.trim_start().chars().next()).unwrap_or('-')
+}
+
+/// Waits until a process is at this. There is no event to wait for that the kernel would tell to a stranger.
+fn until(pid: i32, wanted: char) {
+    let give_up = Instant::now() + LONG;
+    while state(pid) != wanted {
+        assert!(Instant::now() < give_up, "{pid} is {} and not {wanted}", state(pid));
+        let _ = rustix::event::poll(&mut [], Some(&rustix::event::Timespec { tv_sec: 0, tv_nsec: 5_000_000 }));
+    }
+}
+
+#[test]
+fn an_agent_that_is_not_kept_is_paused_with_all_that_it_started_and_goes_on_when_it_is_kept_again() {
+    let bench = Bench::plain();
+    let (ready, goes) = (bench.fifo("ready"), bench.fifo("goes"));
+    let file = bench.folder.path().join("keeper");
+    std::fs::write(&file, serde_json::to_vec(&Identity::own().unwrap()).unwrap()).unwrap();
+    // One in the agent's group, one that has left its session and lost its parent, and one that was stopped before.
+    let text = "sleep 1000 & a=$!; (setsid sleep 1000 & echo $! > far); sleep 1000 & kill -STOP $!; \
+                echo $$ $a $(cat far) $! > ready; read x < goes; exit 7";
+    let keeper = Keeper { file, away_ms: 300_000, until_ms: boot_ms() + 300_000 };
+    let spec = Spec { keeper: Some(keeper), ..bench.headless("worker", text, None) };
+    let (living, ended) = bench.start_watched(&spec);
+    let heard = String::from_utf8(hear(&ready)).unwrap();
+    let pids: Vec<i32> = heard.split_whitespace().map(|pid| pid.parse().unwrap()).collect();
+    until(pids[3], 'T');
+    assert!(pids[..3].iter().all(|pid| state(*pid) != 'T'), "{heard}");
+    assert!(!bench.sessions().is_paused(&spec.id));
+
+    bench.sessions().keep(&spec.id, boot_ms()).unwrap();
+    pids.iter().for_each(|pid| until(*pid, 'T'));
+    assert!(bench.sessions().is_paused(&spec.id));
+    assert!(state(living.shim.pid) != 'T', "the shim itself goes on");
+
+    bench.sessions().keep(&spec.id, boot_ms() + 300_000).unwrap();
+    pids[..3].iter().for_each(|pid| until(*pid, 'S'));
+    assert_eq!(state(pids[3]), 'T', "what was stopped before stays so");
+
+    std::fs::write(&goes, "go\n").unwrap();
+    assert_eq!(how(ended.recv_timeout(LONG).unwrap()), (End::Code(7), Cause::Itself));
+    assert!(pids.iter().all(|pid| Identity::of(*pid).is_none()), "nothing is left");
+}
+
+#[test]
+fn an_agent_that_is_paused_hears_nothing_of_its_end() {
+    let bench = Bench::plain();
+    let ready = bench.fifo("ready");
+    let file = bench.folder.path().join("keeper");
+    std::fs::write(&file, serde_json::to_vec(&Identity::own().unwrap()).unwrap()).unwrap();
+    let text = "trap 'echo heard > trapped; exit 0' TERM; echo $$ > ready; while true; do sleep 1000; done";
+    let keeper = Keeper { file, away_ms: 300_000, until_ms: boot_ms() + 300_000 };
+    let spec = Spec { keeper: Some(keeper), ..bench.headless("worker", text, None) };
+    let (living, ended) = bench.start_watched(&spec);
+    hear(&ready);
+    bench.sessions().keep(&spec.id, boot_ms()).unwrap();
+    until(living.agent.pid, 'T');
+    bench.sessions().end(&spec.id, LONG, "it is somebody else's").unwrap();
+    assert_eq!(how(ended.recv_timeout(LONG).unwrap()), (End::Signal(9), Cause::Asked));
+    assert!(!bench.path("trapped").exists(), "it would have run beside another");
+}
+
+#[test]
+fn what_has_left_may_go_on_if_that_is_wanted_and_the_agent_has_ended_by_itself() {
+    let bench = Bench::plain();
+    let text = "setsid sleep 1000 > /dev/null 2>&1 & echo $! > far; sleep 1000 > /dev/null 2>&1 & echo $! > near";
+    let spec = Spec { may_leave: true, ..bench.headless("script", text, None) };
+    let gone = bench.run(&spec);
+    assert_eq!(how(gone), (End::Code(0), Cause::Itself));
+    let read = |name: &str| std::fs::read_to_string(bench.path(name)).unwrap().trim().parse::<i32>().unwrap();
+    let far = Identity::of(read("far"));
+    kill(far.as_ref().expect("the server goes on"));
+    assert!(Identity::of(read("near")).is_none(), "what stayed is ended");
 }

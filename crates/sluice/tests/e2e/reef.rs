@@ -128,7 +128,13 @@ impl Reef {
     /// A worker that is known to the engine.
     #[track_caller]
     pub(crate) fn hire(&self, name: &str, role: &str) -> Hired {
-        let mut hired = self.hire_unheard(name, role, &self.worker, &self.colony);
+        self.hire_over(&self.url, name, role)
+    }
+
+    /// The same, over a wire of its own.
+    #[track_caller]
+    pub(crate) fn hire_over(&self, url: &str, name: &str, role: &str) -> Hired {
+        let mut hired = self.send(url, name, role, (&self.worker, &self.colony));
         let line = hired.lines.recv_timeout(LONG);
         let line = line.unwrap_or_else(|_| panic!("{name} is not registered: {:?}", hired.child.try_wait()));
         hired.crab = line.split(['(', ')']).nth(1).unwrap_or_else(|| panic!("{line}")).to_owned();
@@ -137,12 +143,16 @@ impl Reef {
 
     /// A worker that may not be let in.
     pub(crate) fn hire_unheard(&self, name: &str, role: &str, token: &str, colony: &str) -> Hired {
+        self.send(&self.url, name, role, (token, colony))
+    }
+
+    fn send(&self, url: &str, name: &str, role: &str, (token, colony): (&str, &str)) -> Hired {
         let machine = self.machine(name);
         std::fs::create_dir_all(&machine).unwrap();
         let config = "[defaults]\nharness = \"demo\"\n\n[harnesses.shell]\nheadless = [\"sh\"]\noutput = \"text\"\n";
         let config = config.replace("demo", if self.home.path("with-shell").exists() { "shell" } else { "demo" });
         std::fs::write(machine.join("config.toml"), config).unwrap();
-        let words = ["worker", "--connect", &self.url, "--colony", colony, "--role", role, "--name", name];
+        let words = ["worker", "--connect", url, "--colony", colony, "--role", role, "--name", name];
         let mut command = self.home.command(&words);
         command.env("SLUICE_HOME", &machine).env("SLUICE_TOKEN", token).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
@@ -266,6 +276,16 @@ impl Hired {
     /// Tells it to end, as a service manager does.
     pub(crate) fn terminate(&self) {
         kill_process(self.pid(), Signal::TERM).unwrap();
+    }
+
+    /// It does nothing any more, and does not know.
+    pub(crate) fn hangs(&self) {
+        kill_process(self.pid(), Signal::STOP).unwrap();
+    }
+
+    /// It has no idea that time has passed.
+    pub(crate) fn goes_on(&self) {
+        kill_process(self.pid(), Signal::CONT).unwrap();
     }
 
     /// Waits for its end; gives its exit code and what it said of it.

@@ -1,0 +1,48 @@
+//! Pausing everything below a process, and letting it go on.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use rustix::event::poll;
+use rustix::process::Signal;
+
+use super::identity::{Identity, Rest};
+use super::sweep::{below, timespec};
+
+/// How often it is looked whether all have stopped. Mostly twice is enough.
+const MOST_LOOKS: usize = 500;
+/// How long is waited for those who were just told.
+const SOON: Duration = Duration::from_millis(1);
+
+/// Processes that do nothing until they are let go on. Dropping this lets nobody go on.
+#[derive(Debug)]
+pub(crate) struct Paused(BTreeSet<Identity>);
+
+impl Paused {
+    /// Stops everything below a process. One that is told may start another before it hears, so it is looked again until
+    /// a look finds nobody who could. What was stopped before, by whomever, stays so afterwards.
+    pub(crate) fn below(of: i32) -> Paused {
+        let mut told = BTreeSet::new();
+        for _ in 0..MOST_LOOKS {
+            let mut all_rest = true;
+            for stat in below(of).iter().filter(|stat| stat.rest != Rest::Stopped) {
+                let identity = stat.identity();
+                all_rest &= stat.rest == Rest::Deaf && told.contains(&identity);
+                identity.signal(Signal::STOP);
+                told.insert(identity);
+            }
+            if all_rest {
+                break;
+            }
+            let _ = poll(&mut [], Some(&timespec(SOON)));
+        }
+        Paused(told)
+    }
+
+    /// Lets them go on where they were.
+    pub(crate) fn go_on(self) {
+        for identity in self.0 {
+            identity.signal(Signal::CONT);
+        }
+    }
+}

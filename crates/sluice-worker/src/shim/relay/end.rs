@@ -1,0 +1,133 @@
+//! The end of an agent, and of what it has left: told by somebody, by the time, by its keeper, or by itself.
+//!
+//! The order is the promise of this file: the exit record is on disk before anything else is done.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use rustix::event::poll;
+use rustix::io::Errno;
+use rustix::process::{Signal, WaitOptions, WaitStatus, getpid, kill_process_group, wait};
+
+use super::{GIVE_UP, Phase, RECORD_TRIES, Relay, SHORT_GRACE};
+use crate::process::{GRACE, Identity, Kin, descendants, timespec};
+use crate::session::record::{Cause, End, ExitRecord, VERSION, milliseconds, now_ms};
+use crate::shim::keeper::{Keeping, Kept};
+use crate::shim::{note, pane};
+
+impl Relay {
+    pub(super) fn keep_time(&mut self) {
+        let now = Instant::now();
+        let keeping = self.keeper.as_mut().map(Kept::look);
+        match (keeping, &mut self.phase) {
+            (None, _) => {}
+            (Some(Keeping::Kept), _) => self.keeper.iter_mut().for_each(Kept::go_on),
+            (Some(Keeping::Lapsed), Phase::Running) => self.keeper.iter_mut().for_each(Kept::pause),
+            (Some(Keeping::Gone), Phase::Running) => self.end(Cause::Unkept, Duration::ZERO),
+            // It has no time any more in which to end.
+            (Some(Keeping::Lapsed | Keeping::Gone), Phase::Ending { kill_at, .. }) => {
+                *kill_at = kill_at.map(|kill_at| kill_at.min(now));
+            }
+            (Some(Keeping::Lapsed | Keeping::Gone), Phase::Leftovers { kill_at, .. }) => *kill_at = now.min(*kill_at),
+        }
+        match self.phase {
+            Phase::Running if self.time_limit().is_some_and(|limit| now >= limit) => self.end(Cause::TimeLimit, GRACE),
+            Phase::Ending { kill_at: Some(kill_at), cause } if now >= kill_at => {
+                self.phase = Phase::Ending { kill_at: None, cause };
+                let _ = kill_process_group(self.agent, Signal::KILL);
+                signal_all(&below(), Signal::KILL);
+            }
+            Phase::Leftovers { kill_at, .. } if now >= kill_at => signal_all(&self.leftovers(), Signal::KILL),
+            Phase::Running | Phase::Ending { .. } | Phase::Leftovers { .. } => {}
+        }
+    }
+
+    /// The window was closed or its server has died: as any program whose terminal goes away, the agent ends.
+    pub(super) fn window_gone(&mut self) {
+        self.pane = None;
+        if pane::was_given() {
+            self.end(Cause::TerminalGone, SHORT_GRACE);
+        }
+    }
+
+    /// Tells the agent to end. Being told twice only shortens the time it has.
+    pub(super) fn end(&mut self, cause: Cause, grace: Duration) {
+        let sooner = Instant::now() + grace;
+        match &mut self.phase {
+            // It may be somebody else's work by now: it is not let go on to hear of its end.
+            Phase::Running if self.keeper.as_ref().is_some_and(Kept::is_paused) => {
+                signal_all(&below(), Signal::KILL);
+                self.phase = Phase::Ending { kill_at: None, cause };
+            }
+            Phase::Running => {
+                // It is not reaped yet, so the group still is this one.
+                let _ = kill_process_group(self.agent, Signal::TERM);
+                let _ = kill_process_group(self.agent, Signal::CONT); // one that is stopped hears nothing
+                self.phase = Phase::Ending { kill_at: Some(sooner), cause };
+            }
+            Phase::Ending { kill_at: Some(kill_at), .. } => *kill_at = sooner.min(*kill_at),
+            Phase::Ending { kill_at: None, .. } | Phase::Leftovers { .. } => {}
+        }
+    }
+
+    /// Takes note of every child that has ended: the agent, and what came to us because its own parent is gone.
+    pub(super) fn reap(&mut self) {
+        loop {
+            match wait(WaitOptions::NOHANG) {
+                Ok(Some((pid, status))) if pid == self.agent => self.agent_ended(status),
+                Ok(Some(_)) | Err(Errno::INTR) => {}
+                Ok(None) | Err(_) => return,
+            }
+        }
+    }
+
+    fn agent_ended(&mut self, status: WaitStatus) {
+        let end = match (status.exit_status(), status.terminating_signal()) {
+            (Some(code), _) => End::Code(code),
+            (None, signal) => End::Signal(signal.unwrap_or_default()),
+        };
+        let cause = match self.phase {
+            Phase::Ending { cause, .. } => cause,
+            Phase::Running | Phase::Leftovers { .. } => Cause::Itself,
+        };
+        let duration_ms = milliseconds(self.since.elapsed());
+        self.record(&ExitRecord { version: VERSION, end, cause, at_ms: now_ms(), duration_ms });
+        if self.spec.may_leave && cause == Cause::Itself {
+            self.left = Some(Kin { leader: Some(self.identity.clone()), mark: None });
+        }
+        signal_all(&self.leftovers(), Signal::TERM);
+        self.terminal = None; // our hold on the agent's side: its output ends when all others have let go
+        let now = Instant::now();
+        self.phase = Phase::Leftovers { kill_at: now + SHORT_GRACE, give_up: now + SHORT_GRACE + GIVE_UP };
+    }
+
+    /// What the agent has left and is to end: everything below the shim, or what stayed where the agent was.
+    pub(super) fn leftovers(&self) -> Vec<Identity> {
+        match &self.left {
+            Some(kin) => kin.living(),
+            None => below(),
+        }
+    }
+
+    fn record(&self, record: &ExitRecord) {
+        for _ in 0..RECORD_TRIES {
+            match self.folder.write_exit(record) {
+                Ok(()) => return,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return, // the whole folder was taken away
+                Err(error) => note(&self.folder, &format!("the exit record cannot be written: {error}")),
+            }
+            let _ = poll(&mut [], Some(&timespec(Duration::from_secs(1))));
+        }
+    }
+}
+
+/// Everything below the shim, also what left its group or session: what loses its parent becomes the shim's child.
+fn below() -> Vec<Identity> {
+    descendants(getpid().as_raw_nonzero().get())
+}
+
+fn signal_all(all: &[Identity], signal: Signal) {
+    for identity in all {
+        identity.signal(signal);
+    }
+}
