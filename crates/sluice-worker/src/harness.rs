@@ -72,6 +72,7 @@ struct Commands {
 struct Environment {
     set: BTreeMap<String, String>,
     reduced_set: BTreeMap<String, String>,
+    headless_set: BTreeMap<String, String>,
     unset: Vec<String>,
 }
 

@@ -153,6 +153,9 @@ impl Harness {
         if reduced {
             set.extend(self.environment.reduced_set.clone());
         }
+        if request.mode == Mode::Headless {
+            set.extend(self.environment.headless_set.clone());
+        }
         made.env_set.extend(set.into_iter().map(|(name, value)| (name, OsString::from(value))));
         made.env_unset.extend(self.environment.unset.iter().cloned());
         let Some(own) = &self.own_folder else { return };

@@ -6,6 +6,7 @@
 use serde_json::Value;
 
 mod agy;
+mod aider;
 mod claude;
 mod codex;
 mod copilot;
@@ -58,6 +59,7 @@ outputs! {
     Copilot = "copilot",
     Qwen = "qwen",
     Agy = "agy",
+    Aider = "aider",
 }
 
 impl Output {
@@ -177,6 +179,9 @@ impl Reader {
     /// How it ended, given how its process did and the end of what it complained about on stderr.
     pub fn finish(mut self, exit: Exit, stderr: &[u8]) -> Ended {
         self.end_line();
+        if self.output == Output::Aider {
+            aider::finish(&mut self.state);
+        }
         let text = self.state.last_message();
         let said = result::result(&text);
         let error = self.error(exit, &text, stderr).or_else(|| {
@@ -198,7 +203,13 @@ impl Reader {
 
     fn end_line(&mut self) {
         let line = std::mem::take(&mut self.line);
-        if std::mem::take(&mut self.overlong) || line.iter().all(u8::is_ascii_whitespace) {
+        if std::mem::take(&mut self.overlong) {
+            return;
+        }
+        if self.output == Output::Aider {
+            return aider::line(&String::from_utf8_lossy(&line), &mut self.state);
+        }
+        if line.iter().all(u8::is_ascii_whitespace) {
             return;
         }
         match serde_json::from_slice::<Value>(&line) {
@@ -210,9 +221,10 @@ impl Reader {
     fn event(&mut self, event: &Value) {
         let state = &mut self.state;
         match self.output {
-            Output::Text => {}
-            Output::Claude => claude::event(event, state, claude::Money::Dollars),
-            Output::Amp | Output::Qwen => claude::event(event, state, claude::Money::Unknown),
+            Output::Text | Output::Aider => {}
+            Output::Claude => claude::event(event, state, claude::Kin::Claude),
+            Output::Amp => claude::event(event, state, claude::Kin::Amp),
+            Output::Qwen => claude::event(event, state, claude::Kin::Qwen),
             Output::Cursor => claude::cursor_event(event, state),
             Output::Codex => codex::event(event, state),
             Output::Gemini => gemini::event(event, state),
@@ -255,7 +267,8 @@ fn exit_words(output: Output, exit: Exit) -> String {
         (Output::Gemini | Output::Qwen, Exit::Code(41)) => " (it is not logged in)",
         (Output::Gemini | Output::Qwen, Exit::Code(42)) => " (it did not accept its input)",
         (Output::Gemini | Output::Qwen, Exit::Code(53)) => " (it ran out of turns)",
-        (Output::Gemini | Output::Qwen, Exit::Code(55)) => " (it does not trust the folder)",
+        (Output::Gemini, Exit::Code(55)) => " (it does not trust the folder)",
+        (Output::Qwen, Exit::Code(55)) => " (it used up the time or the tool calls that it was allowed)",
         (_, Exit::Code(_) | Exit::Signal(_)) => "",
     };
     match exit {

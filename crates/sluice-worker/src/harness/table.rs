@@ -23,6 +23,8 @@ struct Row {
     #[serde(default)]
     reduced_set: BTreeMap<String, String>,
     #[serde(default)]
+    headless_set: BTreeMap<String, String>,
+    #[serde(default)]
     unset: Vec<String>,
     skills_folder: Option<String>,
     own_folder: Option<OwnFolderRow>,
@@ -56,7 +58,12 @@ fn harness(name: String, row: Row) -> Harness {
             reduced_interactive: row.reduced_interactive,
             reduced_headless: row.reduced_headless,
         },
-        environment: Environment { set: row.set, reduced_set: row.reduced_set, unset: row.unset },
+        environment: Environment {
+            set: row.set,
+            reduced_set: row.reduced_set,
+            headless_set: row.headless_set,
+            unset: row.unset,
+        },
         version: row.version,
         own_folder: row.own_folder.map(|it| OwnFolder { variable: it.variable, usual: it.usual, shared: it.shared }),
     }
@@ -65,7 +72,7 @@ fn harness(name: String, row: Row) -> Harness {
 /// A stream has a sign of life soon and a final message; text may have neither.
 pub(super) fn watchdogs(output: Output) -> Watchdogs {
     match output {
-        Output::Text => Watchdogs::SILENT,
+        Output::Text | Output::Aider => Watchdogs::SILENT,
         Output::Claude
         | Output::Codex
         | Output::Gemini

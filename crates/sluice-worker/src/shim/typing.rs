@@ -18,6 +18,12 @@ use crate::session::say::{Delivery, Order};
 const SETTLED: Duration = Duration::from_millis(50);
 /// How often the kernel is asked meanwhile.
 const ASK_AGAIN: Duration = Duration::from_millis(5);
+/// How long is waited between the text and Enter. gemini takes an Enter that comes within 40 ms of a paste for a part of
+/// it, and counts from when it got round to the paste.
+const BEFORE_ENTER: Duration = Duration::from_millis(400);
+/// How long a program that has just begun to read keys may take to ask for brackets. Without them, the lines of a text
+/// would be as many messages.
+const ASKS_FOR_BRACKETS: Duration = Duration::from_secs(1);
 /// How long is waited first: what the program printed a moment ago, and what it asked for in it, is on its way.
 const HEAR_FIRST: Duration = Duration::from_millis(20);
 /// Bytes of a line that the kernel keeps for a program that reads lines; it drops the rest.
@@ -56,6 +62,8 @@ enum Stage {
     Waiting {
         from: Instant,
         until: Instant,
+        /// Since when it reads keys and has not asked for brackets.
+        bare: Option<Instant>,
     },
     Writing,
     /// All is written; nothing has been unread since then.
@@ -90,7 +98,7 @@ impl Typing {
             order: received.order,
             text: received.text,
             caller: received.caller,
-            stage: Stage::Waiting { from, until },
+            stage: Stage::Waiting { from, until, bare: None },
             unsent: Vec::new(),
             unread: 0,
             entering: false,
@@ -122,7 +130,7 @@ impl Typing {
         loop {
             let next = match self.stage {
                 Stage::Waiting { from, .. } if now < from => Some(Next::At(from)),
-                Stage::Waiting { until, .. } => self.wait(keyboard, now, until),
+                Stage::Waiting { until, bare, .. } => self.wait(keyboard, now, until, bare),
                 Stage::Writing => self.write(keyboard, now),
                 Stage::Settling { since } => self.settle(keyboard, now, since),
             };
@@ -138,12 +146,16 @@ impl Typing {
         }
     }
 
-    fn wait(&mut self, keyboard: &Keyboard<'_>, now: Instant, until: Instant) -> Option<Next> {
+    fn wait(&mut self, keyboard: &Keyboard<'_>, now: Instant, until: Instant, bare: Option<Instant>) -> Option<Next> {
         let modes = match tcgetattr(keyboard.ours) {
             Ok(modes) => modes,
             Err(error) => return Some(Next::Done(not(&format!("its terminal does not answer: {error}")))),
         };
-        if modes.local_modes.contains(LocalModes::ICANON) && now < until {
+        let reads_lines = modes.local_modes.contains(LocalModes::ICANON);
+        let bare = (!reads_lines && !keyboard.brackets).then(|| bare.unwrap_or(now));
+        let may_ask = bare.is_some_and(|since| now < since + ASKS_FOR_BRACKETS);
+        if (reads_lines || may_ask) && now < until {
+            self.stage = Stage::Waiting { from: now, until, bare };
             return Some(Next::At(until.min(now + ASK_AGAIN)));
         }
         let typed = match encode(&self.text, &modes, keyboard.brackets) {
@@ -187,8 +199,9 @@ impl Typing {
         }
         let last = self.entering || !self.order.enter;
         self.read = last && (self.read || now >= since + ASK_AGAIN);
-        if now < since + SETTLED {
-            return Some(Next::At((now + ASK_AGAIN).min(since + SETTLED)));
+        let settled = since + if last { SETTLED } else { BEFORE_ENTER };
+        if now < settled {
+            return Some(Next::At((now + ASK_AGAIN).min(settled)));
         }
         if !last {
             self.entering = true;
@@ -281,7 +294,7 @@ mod tests {
         rustix::termios::tcsetattr(&agents, rustix::termios::OptionalActions::Now, &modes).unwrap();
         let keyboard = Keyboard { ours: &ours, agents: &agents, brackets: false, printed: 0 };
         for key in ["hi", "\r"] {
-            now += HEAR_FIRST.max(SETTLED);
+            now += HEAR_FIRST.max(BEFORE_ENTER);
             assert!(!matches!(typing.step(&keyboard, now), Next::Done(_)), "after {key:?}");
             while ioctl_fionread(&agents).unwrap() == 0 {} // it is on its way inside the kernel
             if reads.contains(key) {
@@ -305,5 +318,45 @@ mod tests {
     #[test]
     fn an_agent_that_ends_before_it_reads_enter_has_not_been_told() {
         assert_eq!(told_and_ended("hi"), not(AGENT_HAS_ENDED));
+    }
+
+    /// What a program finds that reads keys from the start and asks for brackets then, if it does.
+    fn typed_into_one_that_has_just_begun(asks_after: Option<Duration>) -> String {
+        let (ours, agents) = terminal((24, 80)).unwrap();
+        let (caller, _answer) = UnixStream::pair().unwrap();
+        let order = Order { length: 3, enter: true, ready_within_ms: 60_000, patience_ms: 60_000, once: None };
+        let begun = Instant::now();
+        let received = Received { order, text: b"a\nb".to_vec(), caller: Caller(caller) };
+        let mut typing = Typing::new(received, begun, 0);
+        let mut modes = tcgetattr(&agents).unwrap();
+        modes.make_raw();
+        rustix::termios::tcsetattr(&agents, rustix::termios::OptionalActions::Now, &modes).unwrap();
+        let mut now = begun;
+        while now < begun + HEAR_FIRST + ASKS_FOR_BRACKETS {
+            now += ASK_AGAIN;
+            let brackets = asks_after.is_some_and(|after| now >= begun + after);
+            let keyboard = Keyboard { ours: &ours, agents: &agents, brackets, printed: 0 };
+            typing.step(&keyboard, now);
+            if !matches!(typing.stage, Stage::Waiting { .. }) {
+                break;
+            }
+        }
+        while ioctl_fionread(&agents).unwrap() == 0 {} // it is on its way inside the kernel
+        let mut keys = [0; 64];
+        let count = rustix::io::read(&agents, &mut keys).unwrap();
+        // It has read the text. Enter does not follow at once.
+        let keyboard = Keyboard { ours: &ours, agents: &agents, brackets: asks_after.is_some(), printed: 0 };
+        typing.step(&keyboard, now + BEFORE_ENTER - ASK_AGAIN);
+        assert!(!typing.entering);
+        typing.step(&keyboard, now + BEFORE_ENTER);
+        assert!(typing.entering);
+        String::from_utf8_lossy(&keys[..count]).into_owned()
+    }
+
+    #[test]
+    fn a_program_is_given_time_to_ask_for_brackets() {
+        let late = Some(Duration::from_millis(300));
+        assert_eq!(typed_into_one_that_has_just_begun(late), "\u{1b}[200~a\nb\u{1b}[201~");
+        assert_eq!(typed_into_one_that_has_just_begun(None), "a\nb");
     }
 }

@@ -93,7 +93,7 @@ fn every_mistake_is_named() {
     config.toml: [harnesses.empty]: neither `interactive` nor `headless` says what to start
     config.toml: [harnesses.mine]: unknown key `headles`; a harness has the keys interactive, headless, reduced, output
     config.toml: [harnesses.mine]: `interactive` must be a list of words, such as ["my-agent", "{prompt}"]
-    config.toml: [harnesses.mine]: `output` must be one of text, claude, codex, gemini, opencode, goose, cursor, amp, pi, copilot, qwen, agy, not telepathy
+    config.toml: [harnesses.mine]: `output` must be one of text, claude, codex, gemini, opencode, goose, cursor, amp, pi, copilot, qwen, agy, aider, not telepathy
     config.toml: [harnesses.words]: `interactive` must be a list of words, such as ["my-agent", "{prompt}"]
     config.toml: [harnesses.words]: `headless` must begin with the program to start
     config.toml: [harnesses.words]: `reduced` is empty; its first word is the program to start

@@ -1,4 +1,5 @@
-//! What is made of what programs print. The samples follow the facts about each program; they are not recordings.
+//! What is made of what programs print. The samples follow the facts about each program; recordings are in
+//! `recordings.rs`.
 
 use sluice_worker::harness::stream::{Ended, Exit, LONGEST_LINE, LONGEST_TEXT, Output, Progress, Reader, Usage};
 
@@ -17,7 +18,7 @@ fn show(ended: &Ended) -> String {
     lines.join("\n")
 }
 
-fn read(output: Output, exit: Exit, lines: &str) -> String {
+pub(crate) fn read(output: Output, exit: Exit, lines: &str) -> String {
     let mut whole = Reader::new(output);
     whole.feed(lines.as_bytes());
     let whole = whole.finish(exit, b"");
@@ -273,6 +274,45 @@ fn agy() {
     session: cv
     ");
     insta::assert_snapshot!(read(Output::Agy, WELL, ""), @"failed: it ended with exit status 0 without a final message");
+}
+
+#[test]
+fn aider() {
+    let answer = r#"Aider v0.86.2
+Main model: sonnet with diff edit format
+Git repo: .git with 12 files
+Added src/main.rs to the chat.
+Warning: it is late
+
+That is a part of the answer.
+Added it.
+
+Tokens: 2.3k sent, 1.2k cache write, 500 cache hit, 18 received. Cost: $0.0012 message, $0.0012 session.
+Applied edit to src/main.rs
+Commit 7bdbb78 feat: say hello
+"#;
+    insta::assert_snapshot!(read(Output::Aider, WELL, answer), @"
+    ok: That is a part of the answer.
+    Added it.
+
+
+    used: input 2300, output 18, total 2318, cost 1200
+    ");
+    // A test fails, it asks once more, and that fails.
+    let again = "error: 1 test failed\nlitellm.APIConnectionError: it is away\nThe API is away.\n";
+    insta::assert_snapshot!(read(Output::Aider, WELL, &format!("{answer}{again}")), @"
+    failed: litellm.APIConnectionError: it is away
+    used: input 2300, output 18, total 2318, cost 1200
+    ");
+    let again =
+        "litellm.InternalServerError: down\nRetrying in 0.2 seconds...\nBetter now.\n\nTokens: 12k sent, 7 received.\n";
+    insta::assert_snapshot!(read(Output::Aider, WELL, &format!("{answer}{again}")), @"
+    ok: Better now.
+
+
+    used: input 14300, output 25, total 14325, cost 1200
+    ");
+    insta::assert_snapshot!(read(Output::Aider, WELL, "Aider v0.86.2\nModel: x\n"), @"failed: it ended without an answer from a model");
 }
 
 #[test]

@@ -7,32 +7,38 @@ use serde_json::Value;
 use super::state::{State, count, dollars, error_words, sum, text};
 use super::{RateLimit, Usage};
 
-/// Whether `total_cost_usd` can be believed.
+/// Who prints the lines.
 #[derive(Clone, Copy)]
-pub(super) enum Money {
-    Dollars,
-    Unknown,
+pub(super) enum Kin {
+    Claude,
+    /// `total_cost_usd` is not what its users pay.
+    Amp,
+    /// `input_tokens` counts those from the cache too.
+    Qwen,
 }
 
-pub(super) fn event(event: &Value, state: &mut State, money: Money) {
+pub(super) fn event(event: &Value, state: &mut State, kin: Kin) {
     let from_a_helper = event.get("parent_tool_use_id").is_some_and(|id| !id.is_null());
     match text(event, "/type") {
-        Some("system") => session(event, state),
+        Some("system") => {
+            session(event, state);
+            retry(event, state);
+        }
         Some("assistant") => {
             blocks(event, state, from_a_helper);
             if let (Some(id), Some(used)) = (text(event, "/message/id"), event.pointer("/message/usage")) {
-                state.used_by(id, usage(used, None));
+                state.used_by(id, usage(used, None, kin));
             }
         }
         Some("rate_limit_event") => limit(event, state),
         Some("result") => {
             session(event, state);
-            let cost = match money {
-                Money::Dollars => dollars(event, "/total_cost_usd"),
-                Money::Unknown => None,
+            let cost = match kin {
+                Kin::Claude => dollars(event, "/total_cost_usd"),
+                Kin::Amp | Kin::Qwen => None,
             };
             match event.get("usage") {
-                Some(used) => state.used_in_all(usage(used, cost)),
+                Some(used) => state.used_in_all(usage(used, cost, kin)),
                 None => state.used_in_all(Usage { cost, ..Usage::default() }),
             }
             finish(event, state);
@@ -70,6 +76,20 @@ fn session(event: &Value, state: &mut State) {
     }
 }
 
+/// It asks its model again: by itself no failure, but the reason why nothing more came, if nothing more comes.
+fn retry(event: &Value, state: &mut State) {
+    let (count_of, most) = match text(event, "/subtype") {
+        Some("api_retry") => (count(event, "/attempt"), count(event, "/max_retries")),
+        Some("retry") => (count(event, "/data/attempt"), count(event, "/data/maxRetries")),
+        Some(_) | None => return,
+    };
+    let (Some(count_of), Some(most)) = (count_of, most) else { return };
+    let status = count(event, "/error_status").map(|status| format!(" {status}"));
+    let words = text(event, "/error").map(|words| format!(" {words}"));
+    let why = format!("{}{}", status.unwrap_or_default(), words.unwrap_or_default());
+    state.complain(format!("its model did not answer, attempt {count_of} of {most}:{why}").trim_end_matches(':'));
+}
+
 /// A helper's words are not the agent's: only its tools are a sign of life.
 fn blocks(event: &Value, state: &mut State, from_a_helper: bool) {
     let Some(blocks) = event.pointer("/message/content").and_then(Value::as_array) else { return };
@@ -89,9 +109,14 @@ fn limit(event: &Value, state: &mut State) {
     }
 }
 
-fn usage(used: &Value, cost: Option<u64>) -> Usage {
+fn usage(used: &Value, cost: Option<u64>, kin: Kin) -> Usage {
     let cached = count(used, "/cache_read_input_tokens");
-    let input = sum([count(used, "/input_tokens"), cached, count(used, "/cache_creation_input_tokens")]);
+    let input = match kin {
+        Kin::Claude | Kin::Amp => {
+            sum([count(used, "/input_tokens"), cached, count(used, "/cache_creation_input_tokens")])
+        }
+        Kin::Qwen => count(used, "/input_tokens"),
+    };
     let output = count(used, "/output_tokens");
     Usage { input, cached, output, total: sum([input, output]), cost }
 }
@@ -109,7 +134,7 @@ fn finish(event: &Value, state: &mut State) {
     let words = [answer, first.unwrap_or_default()].into_iter().find(|words| !words.trim().is_empty());
     let words = words.map(str::to_owned).or_else(|| error_words(event)).or_else(|| state.trouble.clone());
     let reason = match subtype {
-        "success" => "it reports an error",
+        "success" | "error_during_execution" => "it reports an error",
         "error_max_turns" => "it ran out of turns",
         other => other,
     };

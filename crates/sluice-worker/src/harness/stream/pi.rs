@@ -8,7 +8,7 @@ use super::state::{State, count, dollars, sum, text};
 pub(super) fn event(event: &Value, state: &mut State) {
     match text(event, "/type") {
         Some("session") => state.session = text(event, "/id").map(str::to_owned),
-        Some("agent_start") => state.ending = None,
+        Some("agent_start" | "auto_retry_start") => state.ending = None,
         Some("tool_execution_start") => state.tool(text(event, "/toolName").unwrap_or("tool")),
         // `turn_end` and `agent_end` tell the same messages again.
         Some("message_end") if text(event, "/message/role") == Some("assistant") => message(event, state),

@@ -54,6 +54,21 @@ impl State {
         }
     }
 
+    /// What was said of the current message was none.
+    pub(super) fn forget(&mut self) {
+        self.text.take();
+    }
+
+    /// Whether something of the current message was said.
+    pub(super) fn has_begun(&self) -> bool {
+        !self.text.bytes.iter().all(u8::is_ascii_whitespace)
+    }
+
+    /// Whether something was used up, so that somebody has answered.
+    pub(super) fn has_answered(&self) -> bool {
+        !self.parts.is_empty()
+    }
+
     /// A whole message.
     pub(super) fn message(&mut self, words: &str) {
         self.new_message();
