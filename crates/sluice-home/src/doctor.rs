@@ -1,7 +1,8 @@
 //! Looks whether everything that Sluice needs is there, and says what to do where it is not.
 
+use std::ffi::OsStr;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde::Serialize;
@@ -185,10 +186,12 @@ fn harness(harness: &sluice_worker::harness::Harness) -> Finding {
     let Some(program) = harness.program().filter(|program| *program != OWN_PROGRAM) else {
         return finding(&harness.name, Health::Ok, "comes with Sluice", None);
     };
-    let version = harness.version_command(program).unwrap_or_else(|| vec![program.to_owned(), "--version".into()]);
-    let (first, rest) = version.split_first().map(|(first, rest)| (first.clone(), rest.to_vec())).unwrap_or_default();
-    let words: Vec<&str> = rest.iter().map(String::as_str).collect();
-    match output(&first, &words) {
+    let found = match harness.version_command(program).as_deref() {
+        Some([first, rest @ ..]) => output(first, rest),
+        // It is the person's own, and only looked for.
+        Some([]) | None => path_of(program).map(|path| path.display().to_string()),
+    };
+    match found {
         None => finding(
             &harness.name,
             Health::Missing,
@@ -205,8 +208,18 @@ fn harness(harness: &sluice_worker::harness::Harness) -> Finding {
     }
 }
 
+/// Where a program is that can be started.
+fn path_of(program: &str) -> Option<PathBuf> {
+    let is_program =
+        |path: &PathBuf| path.metadata().is_ok_and(|about| about.is_file() && about.permissions().mode() & 0o111 != 0);
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    // One with a `/` in it is taken as it is, and `join` does so for one that begins with it.
+    let folders = if program.contains('/') { vec![PathBuf::new()] } else { std::env::split_paths(&path).collect() };
+    folders.into_iter().map(|folder| folder.join(program)).find(is_program)
+}
+
 /// The first line that a program prints.
-fn output(program: &str, arguments: &[&str]) -> Option<String> {
+fn output(program: &str, arguments: &[impl AsRef<OsStr>]) -> Option<String> {
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::null()).stderr(Stdio::null());
     let output = command.output().ok().filter(|output| output.status.success())?;

@@ -82,7 +82,11 @@ fn overlay(
         interactive: interactive.or(before.interactive),
         headless: headless.or(before.headless),
     };
-    let program = commands.headless.iter().chain(&commands.interactive).find_map(|words| words.first()).cloned();
+    // What a program of the person's own would do with `--version` nobody knows: work, perhaps, or wait for ever. It is
+    // started for its work alone.
+    let program = commands.headless.iter().chain(&commands.interactive).find_map(|words| words.first());
+    let asked = known.filter(|known| known.program() == program.map(String::as_str));
+    let version = asked.map_or_else(Vec::new, |known| known.version.clone());
     Harness {
         name: name.to_owned(),
         output,
@@ -90,7 +94,7 @@ fn overlay(
         remark: known.and_then(|known| known.remark.clone()),
         watchdogs: watchdogs(output),
         environment: known.map_or_else(Environment::default, |known| known.environment.clone()),
-        version: program.map_or_else(Vec::new, |program| vec![program, "--version".to_owned()]),
+        version,
         own_folder: known.and_then(|known| known.own_folder.clone()),
         commands,
     }

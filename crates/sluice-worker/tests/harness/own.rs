@@ -117,3 +117,21 @@ fn a_name_that_is_not_there_and_a_command_that_is_missing() {
     let refused = all.get("mine").unwrap().invocation(&request).unwrap_err();
     insta::assert_snapshot!(refused, @"the harness `mine` has no `interactive` command; give it one under [harnesses.mine] in config.toml");
 }
+
+#[test]
+fn a_program_of_ones_own_is_never_asked_for_its_version() {
+    let config = r#"
+        [harnesses.mine]
+        headless = ["my-agent", "--print"]
+
+        [harnesses.claude]
+        headless = ["my-claude"]
+
+        [harnesses.codex]
+        headless = ["codex", "exec", "--json", "-"]
+    "#;
+    let all = read(config).unwrap();
+    let asked = |name: &str| all.get(name).unwrap().version_command("/bin/sluice");
+    assert_eq!((asked("mine"), asked("claude")), (None, None));
+    assert_eq!(asked("codex").unwrap(), ["codex", "--version"], "it is the same program");
+}
