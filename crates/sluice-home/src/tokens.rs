@@ -15,6 +15,8 @@ use sluice_engine::loader::pin;
 use sluice_worker::taskfile;
 use subtle::ConstantTimeEq;
 
+use crate::ids::only;
+
 /// So many tokens can be in use at once.
 const MOST_TOKENS: usize = 1000;
 /// So many revoked ones are remembered, so that the log can name whoever still uses one.
@@ -88,13 +90,11 @@ impl Tokens {
     /// Ends a token: from now on nobody is let in by it.
     pub fn revoke(&self, id: &str) -> Result<Token, Problem> {
         self.change(|all| {
-            let found = all.iter_mut().find(|kept| kept.token.id == id);
-            let token = &mut found
-                .ok_or_else(|| {
-                    Problem::not_found(format!("there is no token `{}`", crate::projects::shown(id)))
-                        .hint("`sluice token list` shows all of them")
-                })?
-                .token;
+            let place = only(all.iter().map(|kept| kept.token.id.as_str()), id)?.ok_or_else(|| {
+                Problem::not_found(format!("there is no token `{}`", crate::projects::shown(id)))
+                    .hint("`sluice token list` shows all of them")
+            })?;
+            let token = &mut all[place].token;
             token.revoked_at.get_or_insert_with(|| format!("{:.3}", jiff::Timestamp::now()));
             let token = token.clone();
             let mut surplus = all.iter().filter(|kept| kept.token.revoked_at.is_some()).count();
