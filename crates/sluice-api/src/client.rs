@@ -5,6 +5,7 @@
 
 mod listen;
 mod outside;
+mod trust;
 mod way;
 
 use std::path::Path;
@@ -169,7 +170,15 @@ impl Client {
     }
 
     fn unreachable(&self, error: &std::io::Error) -> Problem {
-        Problem::new(Status::Unavailable, GONE, format!("no engine answers at {}: {error}", self.way.place()))
+        let message = format!("no engine answers at {}: {error}", self.way.place());
+        let problem = Problem::new(Status::Unavailable, GONE, message);
+        let is_certificate = error.get_ref().and_then(|it| it.downcast_ref::<rustls::Error>());
+        match is_certificate {
+            Some(rustls::Error::InvalidCertificate(_)) => {
+                problem.hint("SLUICE_CA=FILE names the certificate to trust, or that of the authority that made it")
+            }
+            _ => problem,
+        }
     }
 
     /// One question and its answer, whose body may still be on its way.

@@ -134,7 +134,7 @@ pub struct MissionTask {
     pub role: String,
     /// How far it is.
     pub status: MissionTaskStatus,
-    /// Who has it.
+    /// Who has it, or did it.
     pub assigned_crab_id: Option<String>,
     /// The tasks that come before it.
     pub depends_on: Vec<String>,

@@ -11,6 +11,7 @@ use sluice_engine::host::Clock;
 use crate::clock::new_id;
 use crate::ground::Ground;
 use crate::house::Happened;
+use crate::ids::only;
 use crate::service::LOCAL;
 
 /// Letters of a name.
@@ -71,7 +72,7 @@ pub(crate) fn list(ground: &Ground) -> Vec<Value> {
     std::iter::once(local()).chain(founded.into_iter().map(|(_, colony)| colony)).collect()
 }
 
-/// The colony of this id.
+/// The colony of this id, or the only one whose id begins like this.
 pub(crate) fn find(ground: &Ground, id: &str) -> Result<Value, Problem> {
     if id == LOCAL {
         return Ok(local());
@@ -80,7 +81,10 @@ pub(crate) fn find(ground: &Ground, id: &str) -> Result<Value, Problem> {
         Problem::not_found(format!("there is no colony `{id}`"))
             .hint("GET /v1/colonies lists them; POST /v1/colonies founds one")
     };
-    ground.house.get(&format!("colony/{id}")).map(|colony| shown(id, &colony)).ok_or_else(none)
+    let founded = ground.house.of("colony/");
+    let place = only(founded.iter().map(|(id, _)| id.as_str()), id)?.ok_or_else(none)?;
+    let (id, colony) = &founded[place];
+    Ok(shown(id, colony))
 }
 
 /// Where the repository of a colony is.

@@ -4,9 +4,11 @@
 //! The engine decides who gets what ([`sluice_engine::scheduler`]) and when it is lost; this remembers what it said.
 
 mod presence;
+mod speech;
 mod work;
 
 pub use presence::{Connection, Register, Sign};
+pub use speech::About;
 pub use work::{Complete, StartAttempt, UpdateAttempt, Usage};
 
 use std::collections::{BTreeMap, VecDeque};
@@ -40,6 +42,8 @@ struct Inner {
     jobs: BTreeMap<u64, Job>,
     /// Attempts that are over, the latest last.
     over: VecDeque<Over>,
+    /// Who did a step last, until the engine ends.
+    did: BTreeMap<(String, StepId), String>,
     /// Handed out since somebody last asked.
     assigned: usize,
 }
@@ -109,6 +113,11 @@ impl Crabs {
         Some(Holder { crab: job.crab.clone(), has_begun: job.attempt.is_some() })
     }
 
+    /// The crab that did a step last, as long as that is remembered.
+    pub fn did(&self, mission: &str, step: StepId) -> Option<String> {
+        self.inner().did.get(&(mission.to_owned(), step)).cloned()
+    }
+
     /// Whether a crab is at this: a part of an attempt, by its name.
     pub fn is_at(&self, performance: &str) -> bool {
         self.inner().jobs.values().any(|job| job.performance() == performance)
@@ -126,8 +135,9 @@ impl Crabs {
     }
 
     /// A message in the envelope that crabs know.
-    fn envelope(&self, ground: &Ground, about: &Job, kind: &str, payload: &Value) -> Value {
-        self.enveloped(ground, (json!(about.mission), json!(about.attempt)), kind, payload)
+    fn envelope(&self, ground: &Ground, dispatch: u64, about: &Job, kind: &str, payload: &Value) -> Value {
+        let run = about.attempt.clone().unwrap_or_else(|| usual_name(&about.mission, dispatch));
+        self.enveloped(ground, (json!(about.mission), json!(run)), kind, payload)
     }
 
     /// The same for a message about this mission and run, or about none.
@@ -169,6 +179,11 @@ impl Inner {
     fn held_by(&self, crab: &str) -> Vec<u64> {
         self.jobs.iter().filter(|(_, job)| job.crab == crab).map(|(dispatch, _)| *dispatch).collect()
     }
+}
+
+/// What an attempt is called unless its crab calls it something else.
+fn usual_name(mission: &str, dispatch: u64) -> String {
+    format!("{mission}-{dispatch}")
 }
 
 /// The name of a step's task; of a part of one, with that part.

@@ -19,6 +19,7 @@ use crate::colonies;
 use crate::crabs::task_id;
 use crate::ground::Ground;
 use crate::house::Happened;
+use crate::ids::only;
 use crate::runs::SeenRun;
 use crate::service::{Started, burrow, start_as};
 
@@ -41,7 +42,8 @@ pub struct NewMission {
 
 /// Begins a mission.
 pub(crate) fn create(ground: &Arc<Ground>, by: &str, wanted: &NewMission) -> Result<Value, Problem> {
-    colonies::find(ground, &wanted.colony_id)?;
+    let colony = colonies::find(ground, &wanted.colony_id)?;
+    let wanted = &NewMission { colony_id: colony["colony_id"].as_str().unwrap_or_default().into(), ..wanted.clone() };
     if wanted.prompt.trim().is_empty() {
         return Err(Problem::bad_request("`prompt` is empty").hint("say what is wanted"));
     }
@@ -123,16 +125,28 @@ pub(crate) fn names(ground: &Ground) -> Vec<String> {
     names
 }
 
-/// The mission of this id that has a workflow.
+/// The mission of this id, or the only one whose id begins like this, that has a workflow.
 pub(crate) fn find(ground: &Ground, id: &str) -> Result<SeenRun, Problem> {
-    let none = || Problem::not_found(format!("there is no mission `{id}`")).hint("GET /v1/missions lists all of them");
-    ground.tasks.load_run(id)?.filter(|seen| seen.state.given.origin.kind == Kind::Mission).ok_or_else(none)
+    // Almost everybody says the whole id, and that is quicker.
+    let found = ground.tasks.load_run(id)?.map_or_else(|| ground.tasks.find_run(id), Ok);
+    match found {
+        Ok(seen) if seen.state.given.origin.kind == Kind::Mission => Ok(seen),
+        Ok(_) => Err(none(id)),
+        Err(problem) if problem.status == Status::NotFound => Err(none(id)),
+        Err(problem) => Err(problem),
+    }
+}
+
+fn none(id: &str) -> Problem {
+    Problem::not_found(format!("there is no mission `{id}`")).hint("GET /v1/missions lists all of them")
 }
 
 /// A mission with its tasks.
 pub(crate) fn show(ground: &Ground, id: &str) -> Result<Value, Problem> {
-    if let Some(entry) = ground.house.get(&format!("mission/{id}")) {
-        let mut shown = idea(id, &entry);
+    let ideas = ground.house.of("mission/");
+    if let Some(place) = only(ideas.iter().map(|(id, _)| id.as_str()), id)? {
+        let (id, entry) = &ideas[place];
+        let mut shown = idea(id, entry);
         shown["tasks"] = json!([]);
         return Ok(shown);
     }
@@ -203,7 +217,10 @@ fn task(ground: &Ground, seen: &SeenRun, id: StepId, step: &Step) -> Value {
         "step_id": step.name.as_str(),
         "role": step.role.to_string(),
         "status": status,
-        "assigned_crab_id": holder.map(|holder| holder.crab),
+        "assigned_crab_id": match status {
+            "completed" | "failed" => ground.crabs.did(&seen.id, id),
+            _ => holder.map(|holder| holder.crab),
+        },
         "depends_on": step.needs.iter().map(name).collect::<Vec<_>>(),
         "prompt": sluice_core::run::prompt(&seen.plan, &seen.state, id),
         "context": sluice_core::run::context(&seen.plan, &seen.state, id),

@@ -334,7 +334,14 @@ fn room(ground: &Ground, seen: &Seen) -> Result<Room, Problem> {
 
 /// Why a store cannot be used.
 fn closed(error: &StoreError) -> Problem {
-    Problem::unavailable(described(error))
+    match error {
+        StoreError::Address(_) => Problem::bad_request(described(error)),
+        // Whoever opens a store asks once.
+        StoreError::Unavailable { place, source, .. } => {
+            Problem::unavailable(format!("the store {place} cannot be reached: {source}"))
+        }
+        other => Problem::unavailable(described(other)),
+    }
 }
 
 /// The name under which the engine of a home owns the store. It is the home's, not the process's: whoever opens a home

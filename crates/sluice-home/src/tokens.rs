@@ -15,6 +15,8 @@ use sluice_engine::loader::pin;
 use sluice_worker::taskfile;
 use subtle::ConstantTimeEq;
 
+use crate::ids::only;
+
 /// So many tokens can be in use at once.
 const MOST_TOKENS: usize = 1000;
 /// So many revoked ones are remembered, so that the log can name whoever still uses one.
@@ -88,7 +90,11 @@ impl Tokens {
     /// Ends the token whose id begins like this: from now on nobody is let in by it.
     pub fn revoke(&self, begins: &str) -> Result<Token, Problem> {
         self.change(|all| {
-            let token = &mut meant(all, begins)?.token;
+            let place = only(all.iter().map(|kept| kept.token.id.as_str()), begins)?.ok_or_else(|| {
+                Problem::not_found(format!("there is no token `{}`", crate::projects::shown(begins)))
+                    .hint("`sluice token list` shows all of them")
+            })?;
+            let token = &mut all[place].token;
             token.revoked_at.get_or_insert_with(|| format!("{:.3}", jiff::Timestamp::now()));
             let token = token.clone();
             let mut surplus = all.iter().filter(|kept| kept.token.revoked_at.is_some()).count();
@@ -124,27 +130,6 @@ impl Tokens {
         *all = changed;
         Ok(answer)
     }
-}
-
-/// The only token whose id begins like this, or is exactly this. One that is revoked is meant only if no other can be.
-fn meant<'a>(all: &'a mut [Kept], begins: &str) -> Result<&'a mut Kept, Problem> {
-    let begin_so = |kept: &&Kept| !begins.is_empty() && kept.token.id.starts_with(begins);
-    let ids = |revoked: bool| -> Vec<String> {
-        let found = all.iter().filter(begin_so).filter(|kept| kept.token.revoked_at.is_some() == revoked);
-        found.map(|kept| kept.token.id.clone()).collect()
-    };
-    let mut found = if all.iter().any(|kept| kept.token.id == begins) { vec![begins.to_owned()] } else { ids(false) };
-    if found.is_empty() {
-        found = ids(true);
-    }
-    if found.len() > 1 {
-        let message = format!("`{begins}` could be any of: {}", found.join(", "));
-        return Err(Problem::bad_request(message).hint("say more of it"));
-    }
-    all.iter_mut().find(|kept| found.contains(&kept.token.id)).ok_or_else(|| {
-        Problem::not_found(format!("there is no token `{}`", crate::projects::shown(begins)))
-            .hint("`sluice token list` shows all of them")
-    })
 }
 
 /// Whether two digests are the same, in a time that does not say where they differ.

@@ -244,6 +244,61 @@ fn a_crab_that_listens_is_told_again_after_a_restart_and_goes_on() {
 }
 
 #[test]
+fn a_crab_need_not_wait_for_the_scheduler() {
+    let house = House::new();
+    let colony = house.colony();
+    let crab = house.crab(&colony, "any");
+    for _ in 0..10 {
+        let mission = house.mission(&colony);
+        for (step, result) in [("plan", None), ("implement", None), ("review", Some("PASS")), ("pr", None)] {
+            let run = text(&house.start(&mission, step, &crab).unwrap(), "run_id");
+            house.complete(&run, result).unwrap();
+        }
+        assert_eq!(house.service.mission(&mission).unwrap()["status"], "completed");
+        assert_eq!(code(house.start(&mission, "pr", &crab)), "not_ready");
+    }
+}
+
+#[test]
+fn a_task_that_failed_and_is_queued_again_can_be_had_at_once() {
+    let house = House::new();
+    let manifest = "[workflow]\nname = 'stubborn'\n[[steps]]\nid = 'a'\nrole = 'any'\nprompt_file = 'do/plan.md'\n\
+        max_retries = 1\n";
+    std::fs::write(house.folder.path().join("prompts/workflows/stubborn.toml"), manifest).unwrap();
+    let colony = house.colony();
+    let crab = house.crab(&colony, "any");
+    let wanted = json!({ "colony_id": colony, "prompt": "x", "workflow": "stubborn" });
+    let mission = text(&house.service.create_mission(&Who::Person, &of(&wanted)).unwrap(), "mission_id");
+    let fails = || {
+        let run = text(&house.start(&mission, "a", &crab).unwrap(), "run_id");
+        let report = json!({ "run_id": run, "status": "failed", "summary": "no tools" });
+        house.service.complete_attempt(&Who::Person, &of(&report)).unwrap();
+    };
+    fails();
+    assert_eq!((house.tick(), house.statuses(&mission).as_str()), (2, "a assigned"));
+    fails();
+    assert_eq!(house.statuses(&mission), "a failed");
+}
+
+#[test]
+fn ids_can_be_shortened() {
+    let house = House::new();
+    let colony = house.colony();
+    let crab = house.crab(&colony[..8], "any");
+    let shown = house.service.crabs();
+    assert_eq!(shown.iter().find(|it| it["crab_id"] == crab).unwrap()["colony_id"], colony);
+    let idea = json!({ "colony_id": &colony[..8], "prompt": "one day" });
+    let idea = house.service.create_mission(&Who::Person, &of(&idea)).unwrap();
+    assert_eq!(idea["colony_id"], colony);
+    let mission = house.mission(&colony[..8]);
+    for id in [mission, text(&idea, "mission_id")] {
+        assert_eq!(house.service.mission(&id[..8]).unwrap()["mission_id"], id);
+    }
+    assert_eq!(code(house.service.mission("")), "not_found");
+    assert_eq!(code(house.service.mission("nobody")), "not_found");
+}
+
+#[test]
 fn a_crab_is_told_that_its_mission_was_cancelled() {
     let house = House::new();
     let colony = house.colony();

@@ -38,8 +38,9 @@ pub(crate) async fn ask<T: Serialize + Send + 'static>(
 pub(crate) fn said<T: DeserializeOwned>(body: &Bytes) -> Result<T, Problem> {
     let body: &[u8] = if body.is_empty() { b"{}" } else { body };
     // A list of the right length would be taken for the fields in their order.
-    if body.trim_ascii_start().first() == Some(&b'[') {
-        return Err(Problem::bad_request("the request cannot be read: it is a list").hint("send an object: {…}"));
+    if body.trim_ascii_start().first() != Some(&b'{') {
+        serde_json::from_slice::<Value>(body).map_err(|error| unreadable(&error))?;
+        return Err(Problem::bad_request("the request cannot be read: it is no object").hint("send an object: {…}"));
     }
     serde_json::from_slice(body).map_err(|error| unreadable(&error))
 }

@@ -1,4 +1,4 @@
-//! Pages of another origin: nobody's, unless `--cors` names one.
+//! Pages of another origin: nobody's, unless `--cors` names one, or `*` for every one.
 
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -14,7 +14,8 @@ const REMEMBERED: &str = "600";
 
 /// Answers a browser's question whether a page of this origin may ask, and marks the answers for it.
 pub(crate) async fn cors(State(origin): State<HeaderValue>, request: Request, next: Next) -> Response {
-    let is_it = request.headers().get(header::ORIGIN) == Some(&origin);
+    let asks = request.headers().get(header::ORIGIN);
+    let is_it = asks.is_some_and(|asks| *asks == origin || origin == "*");
     let asks_before =
         request.method() == Method::OPTIONS && request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
     let mut response = match is_it && asks_before {

@@ -4,46 +4,54 @@
 
 use std::sync::Arc;
 
-use axum::extract::ws::{Message, Utf8Bytes, WebSocket, WebSocketUpgrade};
+use axum::Extension;
+use axum::extract::ws::{CloseCode, CloseFrame, Message, Utf8Bytes, WebSocket, WebSocketUpgrade, close_code};
 use axum::extract::{Path, State};
 use axum::response::Response;
 use futures_util::StreamExt;
-use serde_json::{Value, json};
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
 use sluice_api::Problem;
+use sluice_home::crabs::About;
 use sluice_home::service::{Service, Who};
-use tokio::sync::mpsc::{UnboundedReceiver, WeakUnboundedSender, unbounded_channel};
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use crate::answer::refuse;
 use crate::caller::Caller;
+use crate::door::Present;
 use crate::run::App;
 
 /// Bytes of one message.
 const LONGEST_MESSAGE: usize = 8 << 20;
+/// Closed because this connection is not the one that its crab listens on any more.
+const NOT_THE_ONE: CloseCode = 4000;
 
 pub(crate) async fn listen(
     State(app): State<Arc<App>>,
     caller: Caller,
     Path(crab): Path<String>,
+    present: Option<Extension<Present>>,
     upgrade: WebSocketUpgrade,
 ) -> Response {
     app.touch();
     let Some(place) = app.place(&caller) else {
         return refuse(&Problem::unavailable("too many listen already").hint("try again later"));
     };
-    let (sender, messages) = unbounded_channel();
-    // Only the home holds on to the way there: when it lets go of it the connection ends, and the crab comes again.
-    let (asked, id, own) = (app.clone(), crab.clone(), sender.downgrade());
+    // Its other end is dropped when the crab listens elsewhere, or is given up.
+    let (letters, messages) = unbounded_channel();
+    let (asked, id, shown) = (app.clone(), crab.clone(), caller.clone());
     let connected = tokio::task::spawn_blocking(move || {
         let who = caller.who(&asked.service)?;
-        let post = Box::new(move |message| drop(sender.send(message)));
+        let post = Box::new(move |message| drop(letters.send(message)));
         asked.service.connect_crab(&who, &id, post).map(|connection| (who, connection))
     });
     match connected.await {
         Ok(Ok((who, connection))) => {
             let upgrade = upgrade.max_message_size(LONGEST_MESSAGE);
-            upgrade.on_upgrade(move |socket| async move {
-                serve(&app, &who, &crab, socket, own, messages).await;
-                drop(place);
+            upgrade.on_upgrade(move |mut socket| async move {
+                let goodbye = serve(&app, &who, &shown, &crab, &mut socket, messages).await;
+                close(&mut socket, goodbye).await;
+                drop((place, present));
                 let _ = tokio::task::spawn_blocking(move || app.service.disconnect_crab(&crab, connection)).await;
             })
         }
@@ -52,85 +60,134 @@ pub(crate) async fn listen(
     }
 }
 
+/// Why a connection is closed; none when the other end has closed it.
+pub(crate) type Goodbye = Option<(CloseCode, &'static str)>;
+
+/// The engine ends.
+pub(crate) const ENDS: Goodbye = Some((close_code::AWAY, "the engine ends"));
+
+/// Whoever listens is not let in any more.
+pub(crate) const NOT_LET_IN: Goodbye = Some((close_code::POLICY, "the token of this connection has been revoked"));
+
+/// Says goodbye, with the reason.
+pub(crate) async fn close(socket: &mut WebSocket, goodbye: Goodbye) {
+    if let Some((code, reason)) = goodbye {
+        // Whoever has gone already need not hear it.
+        let _ = socket.send(Message::Close(Some(CloseFrame { code, reason: reason.into() }))).await;
+    }
+}
+
 async fn serve(
     app: &Arc<App>,
     who: &Who,
+    caller: &Caller,
     crab: &str,
-    mut socket: WebSocket,
-    own: WeakUnboundedSender<Value>,
+    socket: &mut WebSocket,
     mut messages: UnboundedReceiver<Value>,
-) {
+) -> Goodbye {
+    let mut revoked = app.revoked();
     loop {
-        tokio::select! {
-            message = messages.recv() => {
-                let Some(message) = message else { return };
-                if socket.send(Message::Text(Utf8Bytes::from(message.to_string()))).await.is_err() {
-                    return;
+        let message = tokio::select! {
+            message = messages.recv() => match message {
+                Some(message) => Some(message),
+                None => return Some((NOT_THE_ONE, "this crab listens elsewhere, or is gone")),
+            },
+            heard = socket.next() => match heard {
+                Some(Ok(Message::Text(text))) => {
+                    let (app, who, crab) = (app.clone(), who.clone(), crab.to_owned());
+                    let heard = move || {
+                        app.touch();
+                        hear(&app.service, &who, &crab, &text)
+                    };
+                    tokio::task::spawn_blocking(heard).await.ok().flatten()
                 }
-            }
-            heard = socket.next() => {
-                let text = match heard {
-                    Some(Ok(Message::Text(text))) => text,
-                    Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Binary(_))) => {
-                        let (app, crab) = (app.clone(), crab.to_owned());
-                        let _ = tokio::task::spawn_blocking(move || app.service.heard_crab(&crab)).await;
-                        continue;
-                    }
-                    Some(Ok(Message::Close(_)) | Err(_)) | None => return,
-                };
-                let (app, who, crab, own) = (app.clone(), who.clone(), crab.to_owned(), own.clone());
-                let _ = tokio::task::spawn_blocking(move || {
-                    app.touch();
-                    let answer = hear(&app.service, &who, &crab, &text);
-                    if let (Some(answer), Some(way)) = (answer, own.upgrade()) {
-                        let _ = way.send(answer);
-                    }
-                }).await;
-            }
-            () = app.ends() => return,
+                Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Binary(_))) => {
+                    let (app, crab) = (app.clone(), crab.to_owned());
+                    let _ = tokio::task::spawn_blocking(move || app.service.heard_crab(&crab)).await;
+                    None
+                }
+                Some(Ok(Message::Close(_)) | Err(_)) | None => return None,
+            },
+            _ = revoked.changed() => match app.still_lets_in(caller) {
+                true => None,
+                false => return NOT_LET_IN,
+            },
+            () = app.ends() => return ENDS,
+        };
+        if let Some(message) = message
+            && socket.send(Message::Text(Utf8Bytes::from(message.to_string()))).await.is_err()
+        {
+            return None;
         }
     }
 }
 
 /// Takes what a crab says; gives what is to be said back.
 fn hear(service: &Service, who: &Who, crab: &str, text: &str) -> Option<Value> {
+    let error_to = |said: &Value, problem: &Problem| {
+        let problem = serde_json::to_value(problem).unwrap_or_default();
+        Some(service.reply_to_crab(said, "error", &problem))
+    };
     let said: Value = match serde_json::from_str(text) {
         Ok(said) => said,
-        Err(error) => return Some(error_to(&Value::Null, &Problem::bad_request(format!("not JSON: {error}")))),
+        Err(error) => return error_to(&Value::Null, &Problem::bad_request(format!("not JSON: {error}"))),
     };
-    let mut payload = said["kind"]["payload"].clone();
-    if let (Value::Object(payload), true) = (&mut payload, said["run_id"].is_string()) {
-        payload.entry("run_id").or_insert_with(|| said["run_id"].clone());
-    }
-    let understood = |error: serde_json::Error| Problem::bad_request(format!("the payload cannot be read: {error}"));
     if said["kind"]["type"] != "heartbeat" {
         service.heard_crab(crab);
     }
     let done = match said["kind"]["type"].as_str() {
         Some("heartbeat") => {
             // A crab need not say more than that it lives.
-            service.signed_crab(crab, &serde_json::from_value(payload).unwrap_or_default());
+            let sign = serde_json::from_value(said["kind"]["payload"].clone()).unwrap_or_default();
+            service.signed_crab(crab, &sign);
             return None;
         }
-        Some("run_update") => {
-            serde_json::from_value(payload).map_err(understood).and_then(|it| service.update_attempt(who, &it))
-        }
+        Some("run_update") => about_a_run(service, who, crab, &said).and_then(|it| service.update_attempt(who, &it)),
         Some("run_complete") => {
-            serde_json::from_value(payload).map_err(understood).and_then(|it| service.complete_attempt(who, &it))
+            about_a_run(service, who, crab, &said).and_then(|it| service.complete_attempt(who, &it))
         }
-        Some("run_start") => {
-            serde_json::from_value(payload).map_err(understood).and_then(|it| service.start_attempt(who, &it))
-        }
+        Some("run_start") => payload(&said).and_then(understood).and_then(|it| service.start_attempt(who, &it)),
         Some(other) => Err(Problem::bad_request(format!("`{other}` is no message of a crab"))
             .hint("heartbeat, run_start, run_update or run_complete")),
         None => Err(Problem::bad_request("the message has no kind").hint("say {\"kind\": {\"type\": …}}")),
     };
-    Some(match done {
-        Ok(answer) => json!({ "kind": { "type": "ack", "payload": answer }, "reply_to": said["message_id"] }),
+    match done {
+        Ok(answer) => Some(service.reply_to_crab(&said, "ack", &answer)),
         Err(problem) => error_to(&said, &problem),
-    })
+    }
 }
 
-fn error_to(said: &Value, problem: &Problem) -> Value {
-    json!({ "kind": { "type": "error", "payload": problem }, "reply_to": said["message_id"] })
+/// What a message says, with the run that its envelope names unless it names one itself.
+fn payload(said: &Value) -> Result<Map<String, Value>, Problem> {
+    let mut payload = match &said["kind"]["payload"] {
+        Value::Object(payload) => payload.clone(),
+        Value::Null => Map::new(),
+        _ => return Err(Problem::bad_request("the payload cannot be read: it is no object")),
+    };
+    if payload.get("run_id").is_none_or(Value::is_null) {
+        payload.remove("run_id");
+        if said["run_id"].is_string() {
+            payload.insert("run_id".into(), said["run_id"].clone());
+        }
+    }
+    Ok(payload)
+}
+
+/// What a crab says about a run, which begins with it if it has not begun.
+fn about_a_run<T: DeserializeOwned>(service: &Service, who: &Who, crab: &str, said: &Value) -> Result<T, Problem> {
+    let mut payload = payload(said)?;
+    // What cannot be understood begins nothing.
+    let mut tried = payload.clone();
+    tried.entry("run_id").or_insert_with(|| "?".into());
+    understood::<T>(tried)?;
+    let task = payload.get("task_id").and_then(Value::as_str).or_else(|| said["task_id"].as_str());
+    let about = About { run: payload.get("run_id").and_then(Value::as_str), task };
+    let run = service.spoken_of(who, crab, about)?;
+    payload.insert("run_id".into(), run.into());
+    understood(payload)
+}
+
+fn understood<T: DeserializeOwned>(payload: Map<String, Value>) -> Result<T, Problem> {
+    let unreadable = |error| Problem::bad_request(format!("the payload cannot be read: {error}"));
+    serde_json::from_value(Value::Object(payload)).map_err(unreadable)
 }

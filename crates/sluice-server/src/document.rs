@@ -151,6 +151,11 @@ fn of_query(operation: &Operation, types: &mut Types) -> Vec<Value> {
     let parameter = |(name, mut schema): (String, Value)| {
         let description = schema.as_object_mut().and_then(|schema| schema.remove("description"));
         // Nothing can be null there: it is left out.
+        if schema["default"].is_null()
+            && let Some(schema) = schema.as_object_mut()
+        {
+            schema.remove("default");
+        }
         if let Some(kinds) = schema["type"].as_array() {
             schema["type"] = kinds.iter().find(|kind| *kind != "null").cloned().unwrap_or_default();
         }
@@ -268,6 +273,18 @@ mod tests {
         let (read, written) = (types.read.definitions(), types.written.definitions());
         for (name, definition) in read {
             assert!(written.get(name).is_none_or(|other| other == definition), "{name} is read as it is not written");
+        }
+    }
+
+    #[test]
+    fn what_is_left_out_of_a_query_is_not_null() {
+        let document = document();
+        let paths = document["paths"].as_object().expect("paths");
+        let operations = paths.values().flat_map(|path| path.as_object().expect("a path").values());
+        let parameters = operations.flat_map(|it| it["parameters"].as_array().into_iter().flatten());
+        for parameter in parameters {
+            let default = parameter["schema"].get("default");
+            assert!(default.is_none_or(|default| !default.is_null()), "{parameter}");
         }
     }
 

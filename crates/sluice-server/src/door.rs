@@ -43,18 +43,22 @@ impl fmt::Display for Peer {
     }
 }
 
-/// What a connection needs, whichever door it came through. While one of these lives the engine waits with its end.
+/// While one of these lives the engine waits with its end. What outlives its request takes it along.
+#[derive(Clone)]
+pub(crate) struct Present(#[expect(dead_code, reason = "it is held, not read")] mpsc::Sender<()>);
+
+/// What a connection needs, whichever door it came through.
 #[derive(Clone)]
 struct Inside {
     app: Arc<App>,
     router: Router,
     room: Arc<Semaphore>,
-    _present: mpsc::Sender<()>,
+    present: Present,
 }
 
 impl Inside {
     fn new(app: &Arc<App>, router: Router, room: &Room, present: &mpsc::Sender<()>) -> Self {
-        Inside { app: app.clone(), router, room: room.connections.clone(), _present: present.clone() }
+        Inside { app: app.clone(), router, room: room.connections.clone(), present: Present(present.clone()) }
     }
 
     /// The next connection, once there is room for it; `None` when the engine ends.
@@ -164,9 +168,10 @@ async fn converse<T: Clone + Send + Sync + 'static>(
     about: T,
     _room: OwnedSemaphorePermit,
 ) {
-    let router = inside.router.clone();
+    let (router, present) = (inside.router.clone(), inside.present.clone());
     let service = service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(about.clone());
+        request.extensions_mut().insert(present.clone());
         router.clone().call(request.map(Body::new))
     });
     let connection = http1::Builder::new()

@@ -108,9 +108,7 @@ impl Reading {
     /// What comes next: from what is ready, else from the log.
     async fn page(&self) -> Option<Vec<Arc<Told>>> {
         // A token that is revoked meanwhile opens nothing more.
-        if let Caller::Bearer(bearer) = &self.caller
-            && !self.app.service.still_lets_in(&bearer.token)
-        {
+        if !self.app.still_lets_in(&self.caller) {
             return None;
         }
         if let Some(ready) = self.app.feed.after(self.after).filter(|_| self.wanted.follow) {

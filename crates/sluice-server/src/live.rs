@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Extension;
 use axum::body::{Body, Bytes};
 use axum::extract::ws::{Message, Utf8Bytes, WebSocket, WebSocketUpgrade};
 use axum::extract::{Query, State};
@@ -21,6 +22,8 @@ use sluice_store::Cursor;
 
 use crate::answer::refuse;
 use crate::caller::Caller;
+use crate::crab_socket::{ENDS, Goodbye, NOT_LET_IN, close};
+use crate::door::Present;
 use crate::events::{Filters, Reading};
 use crate::feed::{Told, sent as sent_as};
 use crate::run::App;
@@ -114,37 +117,44 @@ pub(crate) async fn socket(
     caller: Caller,
     headers: HeaderMap,
     Query(wanted): Query<Followed>,
+    present: Option<Extension<Present>>,
     upgrade: WebSocketUpgrade,
 ) -> Response {
     match follow(app.clone(), caller, &headers, wanted).await {
-        Ok(following) => upgrade.on_upgrade(move |socket| tell(app, socket, following)),
+        Ok(following) => upgrade.on_upgrade(move |mut socket| async move {
+            let goodbye = tell(&app, &mut socket, following).await;
+            close(&mut socket, goodbye).await;
+            drop(present);
+        }),
         Err(problem) => refuse(&problem),
     }
 }
 
-async fn tell(app: Arc<App>, mut socket: WebSocket, mut following: Following) {
+async fn tell(app: &App, socket: &mut WebSocket, mut following: Following) -> Goodbye {
     if let Some(resync) = following.resync.take()
         && socket.send(Message::Text(Utf8Bytes::from(resync.to_string()))).await.is_err()
     {
-        return;
+        return None;
     }
     loop {
         let events = tokio::select! {
             events = following.next() => events,
             heard = socket.next() => match heard {
-                Some(Ok(Message::Close(_)) | Err(_)) | None => return,
+                Some(Ok(Message::Close(_)) | Err(_)) | None => return None,
                 Some(Ok(_)) => continue, // it has nothing to say here
             },
-            () = app.ends() => return,
+            () = app.ends() => return ENDS,
         };
-        let Some(events) = events else { return };
+        let Some(events) = events else {
+            return if app.is_stopping() { ENDS } else { NOT_LET_IN };
+        };
         if events.is_empty() && socket.send(Message::Ping(Bytes::new())).await.is_err() {
-            return;
+            return None;
         }
         for told in events {
             let Ok(text) = Utf8Bytes::try_from(told.line.clone()) else { continue };
             if socket.send(Message::Text(text)).await.is_err() {
-                return;
+                return None;
             }
         }
     }

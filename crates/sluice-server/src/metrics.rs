@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::{HeaderValue, header};
+use axum::http::{HeaderMap, HeaderValue, header};
 use axum::middleware::Next;
 use axum::response::{self, IntoResponse, Response};
 use prometheus_client::encoding::EncodeLabelSet;
@@ -21,8 +21,10 @@ use crate::caller::Caller;
 use crate::run::App;
 use crate::table::{Table, get};
 
-/// How the text is written.
-const FORM: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+/// How the text is written: what everything that scrapes can read.
+const FORM: &str = "text/plain; version=0.0.4; charset=utf-8";
+/// How it is written for those who ask for it.
+const OPEN_FORM: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 /// The route of what leads nowhere.
 const NOWHERE: &str = "other";
 
@@ -56,7 +58,7 @@ struct Fate {
 }
 
 pub(crate) fn table() -> Table {
-    Table::new("home").add(get("/metrics", "What is counted, as OpenMetrics").answers_as(FORM), metrics)
+    Table::new("home").add(get("/metrics", "What is counted, for Prometheus").answers_as(FORM), metrics)
 }
 
 /// Counts a request when it has been answered.
@@ -78,16 +80,18 @@ pub(crate) async fn count(State(app): State<Arc<App>>, request: Request, next: N
     response
 }
 
-async fn metrics(State(app): State<Arc<App>>, _: Caller) -> response::Response {
+async fn metrics(State(app): State<Arc<App>>, _: Caller, headers: HeaderMap) -> response::Response {
+    let accepts = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    let is_open = accepts.into_iter().any(|accepts| accepts.contains("application/openmetrics-text"));
     let asked = app.clone();
     let census = tokio::task::spawn_blocking(move || asked.service.census()).await;
     match census.unwrap_or_else(|_| Err(Problem::fault("the metrics could not be looked up"))) {
-        Ok(census) => told(&app, &census),
+        Ok(census) => told(&app, &census, is_open),
         Err(problem) => refuse(&problem),
     }
 }
 
-fn told(app: &App, census: &Census) -> Response {
+fn told(app: &App, census: &Census, is_open: bool) -> Response {
     let mut registry = Registry::with_prefix("sluice");
     registry.register("http_requests", "Requests, by route and status", app.counts.requests.clone());
     let open: Family<Kind, Gauge> = Family::default();
@@ -123,7 +127,42 @@ fn told(app: &App, census: &Census) -> Response {
     if encode(&mut text, &registry).is_err() {
         return refuse(&Problem::fault("the metrics could not be written"));
     }
+    let (text, form) = if is_open { (text, OPEN_FORM) } else { (classic(&text), FORM) };
     let mut response = text.into_response();
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(FORM));
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(form));
     response
+}
+
+/// The older form of the same: a counter is called what its samples are called, and nothing marks the end.
+fn classic(open: &str) -> String {
+    let of_type = |line: &str| {
+        let (name, kind) = line.strip_prefix("# TYPE ")?.split_once(' ')?;
+        (kind == "counter").then(|| name.to_owned())
+    };
+    let counters: Vec<String> = open.lines().filter_map(of_type).collect();
+    let mut text = String::with_capacity(open.len());
+    for line in open.lines().filter(|line| *line != "# EOF") {
+        let mut words = line.splitn(4, ' ');
+        match (words.next(), words.next(), words.next(), words.next()) {
+            (Some("#"), Some(what), Some(name), Some(rest)) if counters.iter().any(|counter| counter == name) => {
+                text.push_str(&format!("# {what} {name}_total {rest}\n"));
+            }
+            _ => text.push_str(&format!("{line}\n")),
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::classic;
+
+    #[test]
+    fn both_forms_say_the_same() {
+        let open = "# HELP a_requests Requests.\n# TYPE a_requests counter\na_requests_total{x=\"# y\"} 1\n\
+            # HELP a_open Open ones.\n# TYPE a_open gauge\na_open 2\n# EOF\n";
+        let told = "# HELP a_requests_total Requests.\n# TYPE a_requests_total counter\na_requests_total{x=\"# y\"} 1\n\
+            # HELP a_open Open ones.\n# TYPE a_open gauge\na_open 2\n";
+        assert_eq!(classic(open), told);
+    }
 }

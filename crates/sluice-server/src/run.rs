@@ -19,6 +19,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{Semaphore, watch};
 
 use crate::answer::refuse;
+use crate::caller::Caller;
 use crate::door;
 use crate::feed::Feed;
 use crate::limits::{MOST_CONNECTIONS, MOST_READING, Rates, Records, Room};
@@ -66,6 +67,8 @@ pub(crate) struct App {
     news: watch::Sender<u64>,
     /// The newest of that.
     pub(crate) feed: Feed,
+    /// Changes when a token is revoked.
+    revoked: watch::Sender<()>,
 }
 
 impl App {
@@ -86,6 +89,7 @@ impl App {
             ending: watch::Sender::new(false),
             news: watch::Sender::new(0),
             feed: Feed::default(),
+            revoked: watch::Sender::new(()),
         }
     }
 
@@ -127,6 +131,24 @@ impl App {
     /// What changes with everything that happens.
     pub(crate) fn news(&self) -> watch::Receiver<u64> {
         self.news.subscribe()
+    }
+
+    /// A token has been revoked: whoever is inside looks whether it was theirs.
+    pub(crate) fn revoke(&self) {
+        self.revoked.send_replace(());
+    }
+
+    /// What changes when a token is revoked.
+    pub(crate) fn revoked(&self) -> watch::Receiver<()> {
+        self.revoked.subscribe()
+    }
+
+    /// Whether somebody who was let in still would be.
+    pub(crate) fn still_lets_in(&self, caller: &Caller) -> bool {
+        match caller {
+            Caller::Process(_) => true,
+            Caller::Bearer(bearer) => self.service.still_lets_in(&bearer.token),
+        }
     }
 
     fn is_idle(&self) -> bool {

@@ -35,5 +35,7 @@ async fn create((State(app), caller): Asked, body: Bytes) -> Response {
 }
 
 async fn revoke((State(app), caller): Asked, Path(id): Path<String>) -> Response {
-    ask(app, caller, move |service, who| service.revoke_token(who, &id)).await
+    let answer = ask(app.clone(), caller, move |service, who| service.revoke_token(who, &id)).await;
+    app.revoke();
+    answer
 }

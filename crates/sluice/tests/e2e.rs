@@ -20,6 +20,7 @@ mod e2e {
     pub(crate) mod artifact;
     pub(crate) mod contract;
     pub(crate) mod control_plane;
+    pub(crate) mod crab_protocol;
     pub(crate) mod deaths;
     pub(crate) mod default_flow;
     pub(crate) mod engine_kills;

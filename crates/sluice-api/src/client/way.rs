@@ -13,6 +13,7 @@ use rustls::{ClientConfig, RootCertStore};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::TlsConnector;
 
+use super::trust::Trust;
 use crate::problem::Problem;
 
 /// How long somebody on the network may take to take the call.
@@ -77,27 +78,31 @@ impl Network {
 
 /// What to trust: what the system trusts, or what this file says.
 fn trusting(authorities: Option<&str>) -> Result<ClientConfig, Problem> {
-    let mut roots = RootCertStore::empty();
-    match authorities {
-        None => {
-            let found = rustls_native_certs::load_native_certs().certs;
-            roots.add_parsable_certificates(found);
-        }
+    let own = match authorities {
+        None => rustls_native_certs::load_native_certs().certs,
         Some(file) => {
             let unusable = |why: String| Problem::bad_request(format!("SLUICE_CA: {file} cannot be used: {why}"));
             let read = CertificateDer::pem_file_iter(file).and_then(Iterator::collect::<Result<Vec<_>, _>>);
-            for certificate in read.map_err(|error| unusable(error.to_string()))? {
-                roots.add(certificate).map_err(|error| unusable(error.to_string()))?;
+            let own = read.map_err(|error| unusable(error.to_string()))?;
+            for certificate in &own {
+                RootCertStore::empty().add(certificate.clone()).map_err(|error| unusable(error.to_string()))?;
             }
-            if roots.is_empty() {
+            if own.is_empty() {
                 return Err(unusable("there is no certificate in it".into()));
             }
+            own
         }
-    }
+    };
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-    let config = config.map_err(|error| Problem::fault(format!("no TLS: {error}")))?;
-    Ok(config.with_root_certificates(roots).with_no_client_auth())
+    let no_tls = |why: String| Problem::fault(format!("no TLS: {why}"));
+    let config = ClientConfig::builder_with_provider(provider.clone()).with_safe_default_protocol_versions();
+    let config = config.map_err(|error| no_tls(error.to_string()))?;
+    if own.is_empty() {
+        // Nobody is trusted, and that is said when somebody is asked.
+        return Ok(config.with_root_certificates(RootCertStore::empty()).with_no_client_auth());
+    }
+    let trust = Trust::new(own, provider).map_err(no_tls)?;
+    Ok(config.dangerous().with_custom_certificate_verifier(Arc::new(trust)).with_no_client_auth())
 }
 
 /// A connection, before anything was said.

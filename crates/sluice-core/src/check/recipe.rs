@@ -307,7 +307,8 @@ impl Checker<'_> {
         let own = step.max_retries.as_ref().filter(|_| !loops && step.loop_back.is_none()).map_or(0, |max| max.value);
         match &step.retry {
             Some(retry) => Retry { max: retry.max, backoff: retry.backoff.unwrap_or(BACKOFF), on: retry.on.clone() },
-            None => Retry { max: own, backoff: BACKOFF, on: Vec::new() },
+            // Whoever writes `max_retries` says nothing of waiting: what is queued can be taken.
+            None => Retry { max: own, backoff: Duration::ZERO, on: Vec::new() },
         }
     }
 

@@ -91,17 +91,18 @@ impl Crabs {
             None => new_id().map_err(Problem::fault)?,
         };
         colonies::must_be_an_id("crab_id", &id)?;
-        colonies::find(ground, &wanted.colony_id)?;
+        let colony = colonies::find(ground, &wanted.colony_id)?;
+        let colony = colony["colony_id"].as_str().unwrap_or_default();
         if self.inner().crabs.contains_key(&id) {
             self.must_keep(keeper, &id)?;
-            let moves = self.inner().crabs.get(&id).is_some_and(|crab| crab.colony != wanted.colony_id);
+            let moves = self.inner().crabs.get(&id).is_some_and(|crab| crab.colony != colony);
             if moves && !self.inner().held_by(&id).is_empty() {
                 let message = format!("crab {id} is at work for its colony, and cannot go to another");
                 return Err(Problem::new(Status::Conflict, "crab_busy", message).hint("register it when it is idle"));
             }
         }
         let crab = Crab {
-            colony: wanted.colony_id.clone(),
+            colony: colony.to_owned(),
             name: wanted.name.clone(),
             role: wanted.role.clone(),
             keeper: keeper.map(str::to_owned),

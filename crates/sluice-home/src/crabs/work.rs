@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sluice_api::problem::{Problem, Status};
 use sluice_core::machine::RefusalCode;
-use sluice_core::recipe::{Data, FailureKind};
+use sluice_core::recipe::{Data, FailureKind, StepId};
 use sluice_core::run::{Effect, Job as Asked, Outcome, Perform, Report, StepStatus, Usage as Used};
 use sluice_engine::actor::Outcome as Reported;
 use sluice_engine::codec::run_effect;
@@ -15,11 +15,10 @@ use sluice_engine::reactor::{Assignment, Message, too_late};
 use sluice_worker::harness::result::result;
 use sluice_worker::session::SessionId;
 
-use super::{Crabs, Job, Over, task_id};
-use crate::clock::new_id;
+use super::{Crabs, Job, Over, task_id, usual_name};
 use crate::colonies;
 use crate::ground::Ground;
-use crate::house::note;
+use crate::house::{note, settle};
 use crate::runs::{self, SeenRun, performance};
 use crate::service::{refused, wait};
 use crate::workbench::{data, token};
@@ -135,7 +134,7 @@ impl Crabs {
         if let (false, Some((_, post))) =
             (job.is_reporting, inner.crabs.get(&job.crab).and_then(|crab| crab.listens.as_ref()))
         {
-            post(self.envelope(ground, &job, "task_withdrawn", &json!({ "dispatch": dispatch })));
+            post(self.envelope(ground, dispatch, &job, "task_withdrawn", &json!({ "dispatch": dispatch })));
         }
         Some(job.crab)
     }
@@ -154,10 +153,10 @@ impl Crabs {
         let id = SessionId::new(payload["performance"].as_str().unwrap_or_default());
         let secret = id.and_then(|id| token(&id, &ground.places.attempt(id.as_str())));
         payload["agent_token"] = secret.map_or(Value::Null, Value::String);
-        post(self.envelope(ground, job, "task_assigned", &payload));
+        post(self.envelope(ground, dispatch, job, "task_assigned", &payload));
         // It may have been away when that was decided.
         if let StepStatus::Stopping(..) = seen.state.step(job.wanted.step).status {
-            post(self.envelope(ground, job, "task_stopped", &json!({ "dispatch": dispatch })));
+            post(self.envelope(ground, dispatch, job, "task_stopped", &json!({ "dispatch": dispatch })));
         }
     }
 
@@ -181,7 +180,7 @@ impl Crabs {
         for (dispatch, job) in &inner.jobs {
             let listens = inner.crabs.get(&job.crab).and_then(|crab| crab.listens.as_ref());
             if let (true, Some((_, post))) = (job.performance() == wanted, listens) {
-                post(self.envelope(ground, job, "task_stopped", &json!({ "dispatch": dispatch })));
+                post(self.envelope(ground, *dispatch, job, "task_stopped", &json!({ "dispatch": dispatch })));
             }
         }
     }
@@ -197,20 +196,19 @@ impl Crabs {
         self.must_keep(keeper, &wanted.crab_id)?;
         self.heard(ground, &wanted.crab_id);
         let seen = crate::missions::find(ground, &wanted.mission_id)?;
-        let step = |job: &Job| {
-            let step = seen.plan.recipe.step(job.wanted.step).name.as_str();
-            task_id(&job.mission, step, job.wanted.part) == wanted.task_id
-        };
-        let found = {
-            let inner = self.inner();
-            let mut held = inner.jobs.iter().filter(|(_, job)| job.crab == wanted.crab_id && job.mission == seen.id);
-            held.find(|(_, job)| step(job)).map(|(dispatch, job)| (*dispatch, job.effect.clone(), job.attempt.clone()))
-        };
-        let Some((dispatch, effect, begun)) = found else {
+        let mut found = self.given(&seen, wanted);
+        if found.is_none() {
             crate::missions::task_exists(&seen, &wanted.task_id)?;
             if is_starting(ground) {
                 return Err(Problem::unavailable("the engine is starting").hint("ask again in a moment"));
             }
+            // It may have become ready a moment ago, and its crab asks before the scheduler has gone round.
+            if seen.state.end.is_none() {
+                settle(ground)?;
+                found = self.given(&seen, wanted);
+            }
+        }
+        let Some((dispatch, effect, begun)) = found else {
             let message = format!("task {} is not assigned to crab {}", wanted.task_id, wanted.crab_id);
             return Err(Problem::new(Status::Conflict, RefusalCode::NotReady.as_str(), message)
                 .hint("a crab begins with what it was assigned; GET /v1/tasks says what that is"));
@@ -223,7 +221,7 @@ impl Crabs {
                 return Err(Problem::new(Status::Conflict, "conflict", message).hint("use that run_id"));
             }
             (None, Some(wanted)) => wanted.clone(),
-            (None, None) => new_id().map_err(Problem::fault)?,
+            (None, None) => usual_name(&seen.id, dispatch),
         };
         if begun.as_ref() != Some(&run_id) {
             self.begin(ground, wanted, &run_id, dispatch, effect)?;
@@ -231,6 +229,17 @@ impl Crabs {
         Ok(json!({
             "run_id": run_id, "task_id": wanted.task_id, "mission_id": seen.id, "crab_id": wanted.crab_id, "status": "running",
         }))
+    }
+
+    /// The handing-out of a task to a crab, its effect, and the name of the attempt if it has begun.
+    fn given(&self, seen: &SeenRun, wanted: &StartAttempt) -> Option<(u64, String, Option<String>)> {
+        let inner = self.inner();
+        let mut held = inner.jobs.iter().filter(|(_, job)| job.crab == wanted.crab_id && job.mission == seen.id);
+        let is_it = |job: &Job| {
+            let step = seen.plan.recipe.step(job.wanted.step).name.as_str();
+            task_id(&job.mission, step, job.wanted.part) == wanted.task_id
+        };
+        held.find(|(_, job)| is_it(job)).map(|(dispatch, job)| (*dispatch, job.effect.clone(), job.attempt.clone()))
     }
 
     /// Notes that a crab has begun, under the name that it gives.
@@ -308,8 +317,21 @@ impl Crabs {
         Ok(json!({ "run_id": wanted.run_id, "task_id": task, "status": "running" }))
     }
 
+    fn remember_who_did(&self, mission: &str, step: StepId, crab: &str) {
+        let mut inner = self.inner();
+        inner.did.insert((mission.to_owned(), step), crab.to_owned());
+        while inner.did.len() > MOST_OVER {
+            inner.did.pop_first();
+        }
+    }
+
+    /// Whether an attempt of this name is over.
+    pub(super) fn is_over(&self, run_id: &str) -> bool {
+        self.inner().over.iter().any(|over| over.name == run_id)
+    }
+
     /// The mission and the task of what is handed out.
-    fn about(&self, ground: &Ground, dispatch: u64) -> Result<(String, String), Problem> {
+    pub(super) fn about(&self, ground: &Ground, dispatch: u64) -> Result<(String, String), Problem> {
         let found = self.inner().jobs.get(&dispatch).map(|job| (job.mission.clone(), job.wanted.clone()));
         let (mission, wanted) = found.ok_or_else(late)?;
         let seen = crate::missions::find(ground, &mission)?;
@@ -348,6 +370,7 @@ impl Crabs {
             own.for_each(|over| over.has_counted = false);
             return Err(problem);
         }
+        self.remember_who_did(&mission, performed.step, &attempt.crab);
         let data = json!({
             "run_id": wanted.run_id, "mission_id": mission, "task_id": task, "status": wanted.status,
             "token_usage": wanted.token_usage, "commit": wanted.commit,

@@ -66,7 +66,11 @@ impl Service {
             Scope::Person => Who::Person,
             Scope::Worker => Who::Worker { token: token.id.clone() },
             Scope::Read => Who::Reader { token: token.id.clone() },
-            Scope::Agent => self.agent_of(token.task.as_deref().unwrap_or_default()).map_err(denied)?,
+            Scope::Agent => match &token.task {
+                Some(task) => self.agent_of(task).map_err(denied)?,
+                // It speaks for no task, so all it can do is look.
+                None => Who::Reader { token: token.id.clone() },
+            },
         };
         Ok(Bearer { who, token: token.id })
     }
@@ -119,11 +123,7 @@ impl Service {
         who.must_be_person("making a token")?;
         let task = match (wanted.scope, wanted.task) {
             (Scope::Agent, Some(task)) => Some(self.ground.tasks.find(&task)?.id),
-            (Scope::Agent, None) => {
-                let message = "an agent's token speaks for one task";
-                return Err(Problem::bad_request(message).hint("say which: --task ID"));
-            }
-            (Scope::Person | Scope::Worker | Scope::Read, None) => None,
+            (Scope::Agent | Scope::Person | Scope::Worker | Scope::Read, None) => None,
             (Scope::Person | Scope::Worker | Scope::Read, Some(_)) => {
                 let message = "only an agent's token belongs to a task";
                 return Err(Problem::bad_request(message).hint("--scope agent, or no task"));

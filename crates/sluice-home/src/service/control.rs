@@ -9,7 +9,7 @@ use sluice_engine::host::Clock;
 
 use super::{Service, Who};
 use crate::colonies::{self, NewColony};
-use crate::crabs::{Complete, Connection, Post, Register, Sign, StartAttempt, UpdateAttempt};
+use crate::crabs::{About, Complete, Connection, Post, Register, Sign, StartAttempt, UpdateAttempt};
 use crate::missions::{self, NewMission};
 use crate::runs::SeenRun;
 
@@ -61,6 +61,16 @@ impl Service {
     /// A crab gives a sign of life, and says what it is at.
     pub fn signed_crab(&self, id: &str, sign: &Sign) {
         self.ground.crabs.signed(&self.ground, id, sign);
+    }
+
+    /// The attempt that a crab speaks of on its connection.
+    pub fn spoken_of(&self, who: &Who, crab: &str, about: About<'_>) -> Result<String, Problem> {
+        self.ground.crabs.spoken_of(&self.ground, who.keeper("work on a mission")?, crab, about)
+    }
+
+    /// An answer to a crab's message.
+    pub fn reply_to_crab(&self, said: &Value, kind: &str, payload: &Value) -> Value {
+        self.ground.crabs.reply(&self.ground, said, kind, payload)
     }
 
     /// A crab begins with a task.

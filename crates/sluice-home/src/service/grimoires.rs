@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use sluice_api::Problem;
+use sluice_api::problem::{Problem, Status};
 use sluice_api::run::{AnswerQuestion, StartRun};
+use sluice_core::machine::RefusalCode;
 use sluice_core::recipe::{Recipe, Trigger};
 use sluice_core::run::{End, Kind};
 use sluice_dialect::catalogue::{Catalogue, Places};
@@ -98,6 +99,12 @@ impl Service {
     /// Decides about a workflow that is blocked.
     pub fn intervene(&self, who: &Who, id: &str, wanted: Intervention) -> Result<Value, Problem> {
         let seen = self.workflow_run(id)?;
+        if seen.state.question().is_none() {
+            let code = if seen.state.end.is_some() { RefusalCode::Finished } else { RefusalCode::NotReady };
+            let message = format!("workflow {} is {}, and waits for nobody", seen.id, status(&seen));
+            let hint = "a workflow that is `blocked` waits for an intervention";
+            return Err(Problem::new(Status::Refused, code.as_str(), message).hint(hint));
+        }
         let Intervention { option, message } = wanted;
         self.answer(who, &seen.id, AnswerQuestion { option, message }).map(|seen| workflow(&seen))
     }
@@ -107,7 +114,7 @@ impl Service {
         match self.run(id) {
             Ok(seen) if is_workflow(&seen) => Ok(seen),
             Ok(_) => Err(none()),
-            Err(problem) if problem.status == sluice_api::problem::Status::NotFound => Err(none()),
+            Err(problem) if problem.status == Status::NotFound => Err(none()),
             Err(problem) => Err(problem),
         }
     }

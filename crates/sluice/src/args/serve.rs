@@ -31,7 +31,7 @@ pub(crate) struct Serve {
     /// The certificate's private key in PEM
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub(crate) tls_key: Option<PathBuf>,
-    /// The origin of pages that may ask from a browser; none unless given
+    /// The origin of pages that may ask from a browser, or `*`; none unless given
     #[arg(long, value_name = "ORIGIN")]
     pub(crate) cors: Option<String>,
 }

@@ -214,7 +214,11 @@ fn a_session_is_known_by_its_token_and_may_move_its_own_task_only() {
     ");
     assert_eq!(home.task(&other)["status"], "working");
     assert!(turned_away(&home).iter().any(|event| event["data"]["token"] == format!("{own}.1").as_str()));
-    assert_eq!(home.refused(&["token", "create", "--scope", "agent"]), "2 bad_request");
+    // One that was made for no task looks, and speaks for nobody.
+    let (_, for_none) = token(&home, &["--scope", "agent"]);
+    assert_eq!(served.ask("GET", "/v1/lifecycle/tasks", Some(&for_none), "").short(), "200");
+    let of_other = format!("/v1/lifecycle/tasks/{other}");
+    assert_eq!(served.ask("PATCH", &of_other, Some(&for_none), "{}").short(), "403 not_enough");
     assert_eq!(home.refused(&["token", "create", "--scope", "agent", "--task", "nobody"]), "3 not_found");
     assert_eq!(home.refused(&["token", "create", "--task", &other]), "2 bad_request");
     assert_eq!(home.refused(&["token", "revoke", "nobody"]), "3 not_found");

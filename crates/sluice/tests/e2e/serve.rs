@@ -4,6 +4,8 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 
+use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
+
 use super::home::{Home, Ran, run};
 use super::process;
 use super::served::{Served, agent, request, rest_of, token};
@@ -165,14 +167,45 @@ fn commands_work_from_elsewhere() {
 
 /// A certificate for this machine, made by itself: the files of the certificate and of its key.
 fn certificate(home: &Home, name: &str) -> (String, String) {
-    let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
-    let made = rcgen::generate_simple_self_signed(names).unwrap();
+    certificate_for(home, name, ["localhost", "127.0.0.1"], IsCa::NoCa)
+}
+
+/// A certificate for these names, which is an authority or not.
+fn certificate_for(home: &Home, name: &str, names: [&str; 2], is_authority: IsCa) -> (String, String) {
+    let mut wanted = CertificateParams::new(names.map(str::to_owned)).unwrap();
+    wanted.is_ca = is_authority;
+    let key = KeyPair::generate().unwrap();
     let file = |end: &str, text: String| {
         let path = home.path(&format!("{name}.{end}"));
         std::fs::write(&path, text).unwrap();
         path.display().to_string()
     };
-    (file("pem", made.cert.pem()), file("key", made.signing_key.serialize_pem()))
+    (file("pem", wanted.self_signed(&key).unwrap().pem()), file("key", key.serialize_pem()))
+}
+
+#[test]
+fn a_certificate_that_is_its_own_authority_is_trusted_if_it_is_named_itself() {
+    // This is what `openssl req -x509` makes.
+    let home = Home::new();
+    let authority = || IsCa::Ca(BasicConstraints::Unconstrained);
+    let (chain, key) = certificate_for(&home, "own", ["localhost", "127.0.0.1"], authority());
+    let served = Served::start(&home, &["--tls-cert", &chain, "--tls-key", &key]);
+    let (_, secret) = token(&home, &[]);
+    let with = |served: &Served, authorities: &str| {
+        let mut command = home.command(&["project", "list", "--json"]);
+        command.env("SLUICE_URL", &served.url).env("SLUICE_TOKEN", &secret).env("SLUICE_CA", authorities);
+        run(&mut command)
+    };
+    with(&served, &chain).done();
+    let (other, _) = certificate_for(&home, "other", ["localhost", "127.0.0.1"], authority());
+    let ran = with(&served, &other);
+    assert_eq!(ran.refusal(), "6 engine_gone");
+    assert!(ran.json()["error"]["hint"].as_str().unwrap().contains("SLUICE_CA"), "{ran:?}");
+    drop(served);
+    // One that is trusted and stands for another name is not.
+    let (chain, key) = certificate_for(&home, "away", ["elsewhere.example", "localhost"], authority());
+    let served = Served::start(&home, &["--tls-cert", &chain, "--tls-key", &key]);
+    assert_eq!(with(&served, &chain).refusal(), "6 engine_gone");
 }
 
 #[test]
@@ -214,7 +247,13 @@ fn it_speaks_tls() {
     assert_eq!(start("nowhere.pem", &key), "2 bad_request nowhere.pem");
     assert_eq!(start(&chain, "nowhere.key"), "2 bad_request nowhere.key");
     assert_eq!(start(&key, &key), "2 bad_request good.key");
-    assert_eq!(start(&chain, &other_key), "2 bad_request good.pem");
+    assert_eq!(start(&chain, &other_key), "2 bad_request other.key");
+    let locked = home.path("locked.key").display().to_string();
+    std::fs::write(&locked, "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----\n")
+        .unwrap();
+    let ran = home.sluice(&["serve", "--tls-cert", &chain, "--tls-key", &locked, "--json"]);
+    let told = ran.json();
+    assert!(told["error"]["message"].as_str().unwrap().contains("encrypted"), "{told}");
     assert_eq!(home.sluice(&["serve", "--tls-cert", &chain, "--json"]).refusal(), "2 usage");
 }
 
@@ -227,6 +266,9 @@ fn what_is_wrong_with_the_door_is_told_before_anybody_makes_way() {
     assert_eq!(home.refused(&["serve", "--listen", &address]), "6 unavailable");
     assert_eq!(home.refused(&["serve", "--listen", "nonsense"]), "2 bad_request");
     assert_eq!(home.refused(&["serve", "--prompts", "nowhere"]), "3 not_found");
+    for origin in ["https://page.example/", "page.example", ""] {
+        assert_eq!(home.refused(&["serve", "--cors", origin]), "2 bad_request");
+    }
     assert_eq!((home.engine_pid(), process::lives(engine)), (engine, true));
 }
 
@@ -249,6 +291,12 @@ fn pages_of_another_origin_may_ask_only_if_they_are_named() {
     assert!(answer.head.contains("access-control-allow-origin: https://page.example"), "{answer:?}");
     let answer = served.say(other.as_bytes());
     assert_eq!((answer.status, answer.head.contains("access-control")), (401, false), "{answer:?}");
+    drop(served);
+
+    let served = Served::start(&home, &["--cors", "*"]);
+    let answer = served.say(other.as_bytes());
+    assert_eq!(answer.status, 204);
+    assert!(answer.head.contains("access-control-allow-origin: *"), "{answer:?}");
 }
 
 #[test]
@@ -273,8 +321,13 @@ fn what_goes_on_can_be_measured() {
         r#"sluice_followers{door="network"} 1"#,
         r#"sluice_connections{door="network"} 2"#,
         "sluice_faults 0",
-        "# EOF",
+        "# TYPE sluice_http_requests_total counter",
     ] {
         assert!(metrics.lines().any(|it| it == line), "{line} is not in:\n{metrics}");
     }
+    // Whoever asks for the newer form gets it.
+    let newer = format!("{shown}accept: application/openmetrics-text;version=1.0.0,text/plain;q=0.5\r\n");
+    let answer = served.say(request("GET", "/metrics", &newer, 0).as_bytes());
+    assert!(answer.head.contains("content-type: application/openmetrics-text; version=1.0.0"), "{answer:?}");
+    assert!(answer.body.ends_with("# EOF\n"), "{answer:?}");
 }

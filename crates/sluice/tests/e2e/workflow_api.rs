@@ -99,6 +99,8 @@ fn start_workflow() {
     assert_eq!(door.ask("POST", "/workflows", &json!({ "grimoire": "nothing", "input": {} })).short(), "404 not_found");
     let wrong = json!({ "grimoire": "ship", "input": { "other": 1 }, "project": "coffee" });
     assert_eq!(door.ask("POST", "/workflows", &wrong).short(), "400 bad_request");
+    let no_object = door.ask("POST", "/workflows", &json!("ship")).json();
+    assert_eq!(no_object["error"], "the request cannot be read: it is no object");
     let names = door.get("/grimoires?project=coffee");
     let names: Vec<&str> = names["grimoires"].as_array().unwrap().iter().filter_map(|it| it["name"].as_str()).collect();
     for name in ["ship", "spec-to-beads", "implement-bead", "review-loop", "prepare-pr"] {
@@ -174,6 +176,8 @@ fn intervention_required_event_and_it_resumes_when_intervention_is_provided() {
     assert_eq!(skipped.status, 200, "{skipped:?}");
     listening.event("workflow.completed");
     assert_eq!(door.get(&format!("/workflows/{id}"))["status"], "completed");
+    // It is there, and waits for nobody.
+    assert_eq!(door.ask("POST", &path, &json!({ "option": "skip" })).short(), "422 finished");
 }
 
 #[test]
