@@ -18,6 +18,7 @@ pub mod ground;
 mod hands;
 mod house;
 mod ids;
+mod lists;
 pub mod lock;
 pub mod log;
 mod mirrors;
