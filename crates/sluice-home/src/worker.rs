@@ -84,7 +84,7 @@ struct Inner {
 impl Inner {
     /// How long it may be until the next sign of life.
     fn pace(&self) -> Duration {
-        self.jobs.values().map(|job| job.kept_for() / SIGNS).fold(HEARTBEAT, Duration::min)
+        self.jobs.values().map(|job| job.kept_for() / SIGNS).fold(HEARTBEAT, Duration::min).max(FIRST_PAUSE)
     }
 }
 
