@@ -168,6 +168,9 @@ impl Ground {
         if claims.is_empty() {
             return Vec::new();
         }
+        // The file may have been written after the task was seen, and then says what is true now.
+        let now = self.tasks.load(&seen.id).ok().flatten().map_or(0, |now| now.state.review_round);
+        let rounds = 0..=seen.state.review_round.max(now);
         let history = self.tasks.history(&seen.id, 0, usize::MAX >> 1).unwrap_or_default();
         let events = history.iter().filter_map(|(_, event)| task_event::read(event.version, &event.data).ok());
         let name = |state| seen.lifecycle.state_name(state).to_owned();
@@ -180,7 +183,7 @@ impl Ground {
             .collect();
         let is_old = |claim: &Forgery| match claim.key.as_str() {
             "status" => statuses.contains(&claim.found),
-            _ => claim.found.parse::<i64>().is_ok_and(|round| (0..=seen.state.review_round).contains(&round)),
+            _ => claim.found.parse::<i64>().is_ok_and(|round| rounds.contains(&round)),
         };
         claims.into_iter().filter(|claim| !is_old(claim)).cloned().collect()
     }

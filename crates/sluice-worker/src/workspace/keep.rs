@@ -223,7 +223,7 @@ fn kinds(risk: &Risk) -> Vec<Kind> {
 
 /// A part of a keep as a commit that is the same whenever it is made.
 fn part(repository: &Repository, tree: &str, parent: Option<&String>) -> Result<String, GitError> {
-    commit(repository, tree, parent.into_iter().collect(), "A part of a keep\n", Some("@0 +0000"))
+    commit(repository, tree, parent.into_iter().collect(), "A part of a keep\n", "@0 +0000")
 }
 
 fn commit(
@@ -231,7 +231,7 @@ fn commit(
     tree: &str,
     parents: Vec<&String>,
     message: &str,
-    date: Option<&str>,
+    date: &str,
 ) -> Result<String, GitError> {
     let mut call = repository.call().option("-c").option("core.fsync=committed,reference").args(["commit-tree", tree]);
     for parent in parents {
@@ -239,9 +239,7 @@ fn commit(
     }
     for who in ["AUTHOR", "COMMITTER"] {
         call = call.env(&format!("GIT_{who}_NAME"), "Sluice").env(&format!("GIT_{who}_EMAIL"), "sluice@localhost");
-        if let Some(date) = date {
-            call = call.env(&format!("GIT_{who}_DATE"), date);
-        }
+        call = call.env(&format!("GIT_{who}_DATE"), date);
     }
     call.args(["-F", "-"]).input(message).text()
 }
@@ -255,7 +253,10 @@ pub(crate) fn write(repository: &Repository, note: &Note, tree: &str) -> Result<
     let body = serde_json::to_string(note)
         .map_err(|error| GitError::Answer { what: "writing the note of a keep".to_owned(), said: error.to_string() })?;
     let place = slug(&note.task);
-    let commit = commit(repository, tree, note.parents(), &format!("Work kept for {place}\n\n{body}\n"), None)?;
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
+    let (message, date) = (format!("Work kept for {place}\n\n{body}\n"), format!("@{since} +0000"));
+    let commit = commit(repository, tree, note.parents(), &message, &date)?;
+    let time = SystemTime::UNIX_EPOCH + Duration::from_secs(since);
     let nothing = "0".repeat(commit.len());
     let mut number = own.iter().map(|it| it.kept.number).max().unwrap_or(0);
     loop {
@@ -264,19 +265,13 @@ pub(crate) fn write(repository: &Repository, note: &Note, tree: &str) -> Result<
         let call = repository.call().option("-c").option("core.fsync=committed,reference");
         let ended = call.args(["update-ref", "-m", "sluice: keep", &reference, &commit, &nothing]).answer()?;
         if ended.code == Some(0) {
-            return Ok(kept_of(reference, number, commit, now(), note));
+            return Ok(kept_of(reference, number, commit, time, note));
         }
         // Taken by another process in the meantime: the next number. Anything else is a failure.
         if repository.commit(&reference)?.is_none() {
             return Err(repository.call().args(["update-ref", &reference]).failed(&ended));
         }
     }
-}
-
-/// Now, as exactly as a commit knows it.
-fn now() -> SystemTime {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    SystemTime::UNIX_EPOCH + Duration::from_secs(since.as_secs())
 }
 
 fn verify(site: &Site, risk: &Risk, note: &Note, tree: &str, kept: &Kept) -> Result<(), GitError> {
