@@ -1,5 +1,7 @@
 //! A copy of the store, and putting one back.
 
+use std::fs::OpenOptions;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use sluice_api::problem::{Problem, Status};
@@ -15,7 +17,8 @@ const LONGEST_NAME: usize = 1000;
 /// Copies the store to a file while it is used. A server's store is copied with the server's own means.
 pub fn copy(store: &Store, file: &Path) -> Result<(), Problem> {
     // It is taken first: whatever is wrong with the place is the asker's to mend, and not a fault of the store.
-    std::fs::OpenOptions::new().write(true).create_new(true).open(file).map_err(|error| {
+    // Nobody else reads it: it holds what the home keeps from others.
+    OpenOptions::new().write(true).create_new(true).mode(0o600).open(file).map_err(|error| {
         let name: String = file.display().to_string().chars().take(LONGEST_NAME).collect();
         if error.kind() == std::io::ErrorKind::AlreadyExists {
             let message = format!("{name} is there already");
@@ -29,6 +32,16 @@ pub fn copy(store: &Store, file: &Path) -> Result<(), Problem> {
     })
 }
 
+/// Opens a copy. It must be a store, and whole, before anything is moved.
+pub fn look(file: &Path) -> Result<Store, Problem> {
+    if !file.is_file() {
+        return Err(Problem::not_found(format!("there is no file {}", file.display())));
+    }
+    let copied = Store::open(&format!("sqlite:{}", file.display())).map_err(|error| failed(&error))?;
+    copied.check().map_err(|error| failed(&error))?;
+    Ok(copied)
+}
+
 /// Puts a copy in the place of the store. The store before it is kept beside it; gives where.
 pub fn restore(places: &Places, file: &Path) -> Result<Option<String>, Problem> {
     let _lock = Lock::take(&places.lock()).map_err(|no| match no {
@@ -39,12 +52,7 @@ pub fn restore(places: &Places, file: &Path) -> Result<Option<String>, Problem> 
         }
         NoLock::Broken(error) => Problem::fault(format!("{}: {error}", places.lock().display())),
     })?;
-    if !file.is_file() {
-        return Err(Problem::not_found(format!("there is no file {}", file.display())));
-    }
-    // It must be a store, and whole, before anything is moved.
-    let copied = Store::open(&format!("sqlite:{}", file.display())).map_err(|error| failed(&error))?;
-    copied.check().map_err(|error| failed(&error))?;
+    let copied = look(file)?;
     let present = places.home().join("store.db");
     let next = places.home().join("store.db.restoring");
     let _ = std::fs::remove_file(&next);

@@ -7,7 +7,6 @@ use std::path::PathBuf;
 use sluice_api::Problem;
 use sluice_core::lifecycle::FieldValue;
 use sluice_core::task::frontmatter;
-use sluice_worker::git::slug;
 use sluice_worker::taskfile::{self, FileError, Forgery, Healed, Scalar, TaskFile, Truth, Values};
 
 use crate::clock::written;
@@ -36,7 +35,7 @@ impl FileRead {
 
 /// The file in the home.
 pub fn home_file(places: &Places, project: &str, id: &str) -> PathBuf {
-    places.task(&slug(project), id).join(TASK_FILE)
+    places.task(project, id).join(TASK_FILE)
 }
 
 /// The file in the worktree, if one is bound.

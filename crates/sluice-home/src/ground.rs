@@ -208,6 +208,14 @@ impl Ground {
         agents.iter().any(Option::is_some).then(|| tmux_name(seen))
     }
 
+    /// Gives the tmux session of a task that has another branch now the name that it is shown with. It is known to us
+    /// by its key, so that one which keeps its old name is still found.
+    pub fn rename_session(&self, seen: &Seen) {
+        if let Some(tmux) = self.sessions.tmux() {
+            let _ = tmux.rename_key(&seen.id, &tmux_name(seen));
+        }
+    }
+
     /// A task as it is shown.
     pub fn shown(&self, seen: &Seen) -> Task {
         let alive = [&seen.state.main, &seen.state.beside].into_iter().filter(|session| session.is_living());

@@ -4,12 +4,17 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::{env, io};
 
+use sluice_worker::git::slug;
+
 /// Longer paths cannot be bound as a socket: the kernel keeps 108 bytes, the last of them NUL.
 const LONGEST_SOCKET: usize = 107;
 /// Bytes of the longest name of a socket.
 const LONGEST_NAME: usize = "engine.sock".len();
 /// The link to the folder of the sockets, in a home that is too deep for them.
 const SOCKETS: &str = "sockets";
+
+/// Bytes of the name of a folder.
+const LONGEST_FOLDER: usize = 255;
 
 /// The folders and files of a home.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,9 +107,14 @@ impl Places {
         self.home.join("workspaces")
     }
 
-    /// The folder of a task.
-    pub fn task(&self, project_slug: &str, id: &str) -> PathBuf {
-        self.home.join("tasks").join(project_slug).join(id)
+    /// The folder of a task, below one with its project's own name. Only what cannot be a folder's name is written in
+    /// another way.
+    pub fn task(&self, project: &str, id: &str) -> PathBuf {
+        let is_plain = |it: char| it != '/' && !it.is_control();
+        let fits = (1..=LONGEST_FOLDER).contains(&project.len()) && project.chars().all(is_plain);
+        // `.` and `..` are other folders.
+        let folder = if fits && !project.starts_with('.') { project.to_owned() } else { slug(project) };
+        self.home.join("tasks").join(folder).join(id)
     }
 
     /// What is known of sessions.
@@ -181,6 +191,18 @@ fn mark(bytes: &[u8]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_task_is_below_its_projects_own_name() {
+        let folder = |project: &str| Places::new("/h").task(project, "k3f9").display().to_string();
+        for plain in ["coffee", "My.App", "my repo", "café", "tmp.Xq1"] {
+            assert_eq!(folder(plain), format!("/h/tasks/{plain}/k3f9"));
+        }
+        for other in ["", ".", "..", "../../etc", "a/b", "a\nb", &"x".repeat(256)] {
+            let path = folder(other);
+            assert!(!path.contains("..") && path.matches('/').count() == 4 && path.len() < 200, "{other:?}: {path}");
+        }
+    }
 
     #[test]
     fn a_socket_path_is_never_too_long() {

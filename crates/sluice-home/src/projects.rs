@@ -83,7 +83,7 @@ impl Projects {
     /// Adds a project.
     pub fn add(&self, wanted: ProjectChange) -> Result<Project, Problem> {
         let path = wanted.path.ok_or_else(|| Problem::bad_request("a project needs a path"))?;
-        let repository = open(Path::new(&path), wanted.default_branch.as_deref())?;
+        let repository = open(there(&path)?, wanted.default_branch.as_deref())?;
         let folder = repository.folder().to_owned();
         let name = match wanted.name {
             Some(name) => name,
@@ -110,7 +110,7 @@ impl Projects {
     pub fn update(&self, name: &str, wanted: ProjectChange) -> Result<Project, Problem> {
         let mut project = self.get(name)?;
         if let Some(path) = wanted.path {
-            project.path = open(Path::new(&path), None)?.folder().display().to_string();
+            project.path = open(there(&path)?, None)?.folder().display().to_string();
         }
         if let Some(branch) = wanted.default_branch {
             project.default_branch = open(Path::new(&project.path), Some(&branch))?.default_branch().to_owned();
@@ -190,6 +190,13 @@ fn checked(project: Project) -> Result<Project, Problem> {
 /// A text of a user's on one line.
 pub(crate) fn shown(text: &str) -> String {
     text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).take(100).collect()
+}
+
+/// A folder that a person names.
+fn there(folder: &str) -> Result<&Path, Problem> {
+    let path = Path::new(folder);
+    let missing = || Problem::not_found(format!("there is no folder {folder}")).hint("name the folder of a repository");
+    path.is_dir().then_some(path).ok_or_else(missing)
 }
 
 /// A repository, seen from a folder in it.

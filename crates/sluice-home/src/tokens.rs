@@ -85,16 +85,10 @@ impl Tokens {
         })
     }
 
-    /// Ends a token: from now on nobody is let in by it.
-    pub fn revoke(&self, id: &str) -> Result<Token, Problem> {
+    /// Ends the token whose id begins like this: from now on nobody is let in by it.
+    pub fn revoke(&self, begins: &str) -> Result<Token, Problem> {
         self.change(|all| {
-            let found = all.iter_mut().find(|kept| kept.token.id == id);
-            let token = &mut found
-                .ok_or_else(|| {
-                    Problem::not_found(format!("there is no token `{}`", crate::projects::shown(id)))
-                        .hint("`sluice token list` shows all of them")
-                })?
-                .token;
+            let token = &mut meant(all, begins)?.token;
             token.revoked_at.get_or_insert_with(|| format!("{:.3}", jiff::Timestamp::now()));
             let token = token.clone();
             let mut surplus = all.iter().filter(|kept| kept.token.revoked_at.is_some()).count();
@@ -132,6 +126,27 @@ impl Tokens {
     }
 }
 
+/// The only token whose id begins like this, or is exactly this. One that is revoked is meant only if no other can be.
+fn meant<'a>(all: &'a mut [Kept], begins: &str) -> Result<&'a mut Kept, Problem> {
+    let begin_so = |kept: &&Kept| !begins.is_empty() && kept.token.id.starts_with(begins);
+    let ids = |revoked: bool| -> Vec<String> {
+        let found = all.iter().filter(begin_so).filter(|kept| kept.token.revoked_at.is_some() == revoked);
+        found.map(|kept| kept.token.id.clone()).collect()
+    };
+    let mut found = if all.iter().any(|kept| kept.token.id == begins) { vec![begins.to_owned()] } else { ids(false) };
+    if found.is_empty() {
+        found = ids(true);
+    }
+    if found.len() > 1 {
+        let message = format!("`{begins}` could be any of: {}", found.join(", "));
+        return Err(Problem::bad_request(message).hint("say more of it"));
+    }
+    all.iter_mut().find(|kept| found.contains(&kept.token.id)).ok_or_else(|| {
+        Problem::not_found(format!("there is no token `{}`", crate::projects::shown(begins)))
+            .hint("`sluice token list` shows all of them")
+    })
+}
+
 /// Whether two digests are the same, in a time that does not say where they differ.
 pub(crate) fn is_same(one: &str, other: &str) -> bool {
     one.as_bytes().ct_eq(other.as_bytes()).into()
@@ -166,6 +181,10 @@ mod tests {
         assert!(again.find(&secret).expect("remembered").revoked_at.is_some());
         assert!(again.list().iter().all(|token| token.secret.is_none()));
         assert_eq!(std::fs::metadata(&file).expect("there").permissions().mode() & 0o777, 0o600);
-        assert!(tokens.revoke("nobody").is_err());
+        assert!(tokens.revoke("nobody").is_err() && tokens.revoke("").is_err());
+        // The rest of an id is not needed where it is clear without.
+        let other = tokens.create(Scope::Read, None, None).expect("made");
+        let same = other.id.chars().zip(made.id.chars()).take_while(|(one, other)| one == other).count();
+        assert_eq!(tokens.revoke(&other.id[..=same]).expect("revoked").id, other.id);
     }
 }

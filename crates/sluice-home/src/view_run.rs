@@ -183,7 +183,19 @@ fn summed_up(seen: &SeenRun, said: &str) -> String {
         let short: String = summary.lines().next().unwrap_or_default().chars().take(LONGEST_LINE).collect();
         Some(format!("{}: {short}", step.name))
     };
-    steps.filter_map(line).collect::<Vec<_>>().join("\n")
+    let lines = steps.filter_map(line).collect::<Vec<_>>();
+    if lines.is_empty() { counted(&seen.state.steps) } else { lines.join("\n") }
+}
+
+/// How many steps ended how: `3 steps completed, 1 skipped`.
+fn counted(steps: &[StepState]) -> String {
+    let count = |word: &str| steps.iter().filter(|step| step.word() == word).count();
+    let (done, skipped) = (count("completed"), count("skipped"));
+    let noun = if done == 1 { "step" } else { "steps" };
+    match skipped {
+        0 => format!("{done} {noun} completed"),
+        _ => format!("{done} {noun} completed, {skipped} skipped"),
+    }
 }
 
 /// How long a step took, or has taken, in seconds.
@@ -207,6 +219,8 @@ pub fn process_steps(seen: &SeenRun) -> Vec<Value> {
             .map(|need| format!("{} is {}", seen.plan.recipe.step(*need).name, status_of(need)))
             .collect();
         let status = statuses[index];
+        // One that was never done has no end, even if the whole process has.
+        let ended = state.ended.filter(|_| ["completed", "failed", "skipped"].contains(&status));
         json!({
             "id": step.name.as_str(),
             "title": step.title.clone().unwrap_or_else(|| step.name.to_string()),
@@ -217,7 +231,7 @@ pub fn process_steps(seen: &SeenRun) -> Vec<Value> {
             "result": state.latest.as_ref().and_then(|it| it.result.clone()),
             "error": error(seen, &state.status),
             "started_at": state.began.map(|at| written(at.0)),
-            "completed_at": state.ended.map(|at| written(at.0)),
+            "completed_at": ended.map(|at| written(at.0)),
             "duration_seconds": duration(state),
         })
     });

@@ -187,6 +187,17 @@ impl Tmux {
         self.kill("close a session", &["kill-session", "-t", session])
     }
 
+    /// Gives the tmux session of a key another name, if there is one.
+    pub fn rename_key(&self, key: &str, name: &str) -> Result<(), Failure> {
+        let Some(pane) = self.list()?.into_iter().find(|pane| pane.key == key) else { return Ok(()) };
+        if pane.session_name == name {
+            return Ok(());
+        }
+        let mut words = words(&["rename-session", "-t", &pane.session]);
+        words.push(literal(name));
+        self.tell("rename a session", &words).map(drop)
+    }
+
     /// Closes the tmux session of a key with all its windows, if there is one.
     pub fn kill_key(&self, key: &str) -> Result<(), Failure> {
         let session = self.list()?.into_iter().find(|pane| pane.key == key).map(|pane| pane.session);

@@ -205,9 +205,7 @@ fn answer(error: &clap::Error) -> ExitCode {
             Exit::Done.into()
         }
         _ if wants_json => {
-            let text = error.render().to_string();
-            let message = text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
-            Output::Json.tell(&Failure::new(Exit::Usage, "usage", message).hint("see `sluice --help`"));
+            Output::Json.tell(&misunderstood(&error.render().to_string()));
             Exit::Usage.into()
         }
         _ => {
@@ -215,6 +213,18 @@ fn answer(error: &clap::Error) -> ExitCode {
             Exit::Usage.into()
         }
     }
+}
+
+/// A mistake in the arguments as programs read it: what is wrong in one line, and where the right ones stand.
+fn misunderstood(text: &str) -> Failure {
+    let said = text.lines().take_while(|line| !line.trim().is_empty()).map(str::trim).collect::<Vec<_>>().join(" ");
+    let tip = text.lines().find_map(|line| line.trim().strip_prefix("tip: "));
+    let usage = text.lines().find_map(|line| line.trim().strip_prefix("Usage: ")).unwrap_or("sluice");
+    let command: Vec<&str> =
+        usage.split_whitespace().take_while(|word| word.starts_with(|it: char| it.is_ascii_lowercase())).collect();
+    let page = format!("see `{} --help`", command.join(" "));
+    let hint = tip.map_or_else(|| page.clone(), |tip| format!("{tip}; {page}"));
+    Failure::new(Exit::Usage, "usage", said.trim_start_matches("error: ")).hint(hint)
 }
 
 #[cfg(test)]

@@ -42,7 +42,7 @@ pub(crate) fn run(command: Command, output: Output) -> Result<ExitCode, Failure>
         Command::Worker(arguments) => worker::run(arguments, output),
         Command::Token(arguments) => token::run(arguments, output),
         Command::Stop(_) => home::stop(output),
-        Command::Completions(arguments) => home::completions(&arguments),
+        Command::Completions(arguments) => home::completions(&arguments, output),
         Command::Skill(arguments) => home::skill(&arguments, output),
         Command::Inner(arguments) => return inner::run(arguments),
     };

@@ -88,6 +88,17 @@ pub(crate) fn wait_for_end(places: &Places) {
     Lock::wait_until_free(&places.lock(), FAREWELL);
 }
 
+/// Ends an engine that runs in the background; the next command starts another. One that serves the network is not
+/// ended by the way.
+pub(crate) fn end_background(places: &Places) -> Result<(), Failure> {
+    let client = Client::new(&places.socket());
+    if client.health().is_ok_and(|health| health.serves.is_none()) {
+        client.post::<serde_json::Value>("/v1/stop", &serde_json::json!({}))?;
+        wait_for_end(places);
+    }
+    Ok(())
+}
+
 /// Held while an engine is started, so that nobody else starts one meanwhile.
 pub(crate) fn starting(places: &Places) -> Result<Lock, Failure> {
     let lock = places.start_lock();

@@ -105,9 +105,7 @@ impl Sketch<'_> {
         let (kind, name, now) = (self.kind(id), self.name(id), self.now);
         let begin = |sketch: &mut Self| {
             if kind != Status::Ready {
-                return Err(
-                    not_ready(format!("`{name}` is {}", kind.word())).hint("`process steps` says what it waits for")
-                );
+                return Err(not_ready(format!("`{name}` is {}", kind.word())).hint(way_on(kind)));
             }
             if sketch.running() >= sketch.plan.recipe.max_parallel && takes_place(sketch.plan.recipe.step(id)) {
                 return Err(not_ready(format!("`{name}` must wait: another step is in progress")));
@@ -120,7 +118,7 @@ impl Sketch<'_> {
             ByHand::Start => begin(self)?,
             ByHand::Complete(_) | ByHand::Fail(_) if kind != Status::Running => begin(self)?,
             ByHand::Skip if !matches!(kind, Status::Waiting | Status::Ready | Status::Held) => {
-                return Err(not_ready(format!("`{name}` is {}", kind.word())));
+                return Err(not_ready(format!("`{name}` is {}", kind.word())).hint(way_on(kind)));
             }
             ByHand::Complete(_) | ByHand::Fail(_) | ByHand::Skip => {}
         }
@@ -142,10 +140,23 @@ impl Sketch<'_> {
             .take(self.plan.recipe.steps.len())
             .find(|id| !matches!(self.kind(*id), Status::Completed | Status::Skipped));
         if let Some(id) = open {
-            let message = format!("`{}` is {}", self.name(id), self.kind(id).word());
-            return Err(Refusal::new(RefusalCode::StepOpen, message).hint("complete or skip every step first"));
+            let kind = self.kind(id);
+            let message = format!("`{}` is {}", self.name(id), kind.word());
+            let hint = if kind == Status::Failed { way_on(kind) } else { "complete or skip every step first" };
+            return Err(Refusal::new(RefusalCode::StepOpen, message).hint(hint));
         }
         self.ends(End::Completed { summary: summary.to_owned() });
         Ok(())
+    }
+}
+
+/// What whoever does the steps can do about one that cannot be begun or left out.
+fn way_on(kind: Status) -> &'static str {
+    match kind {
+        Status::Waiting | Status::Ready | Status::Running | Status::Stopping | Status::Retrying | Status::Held => {
+            "`process steps` says what it waits for"
+        }
+        Status::Failed => "`run retry` tries it again, `process cancel` discards the whole process",
+        Status::Completed | Status::Skipped | Status::Cancelled => "what has been done or left out stays so",
     }
 }

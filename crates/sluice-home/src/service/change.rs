@@ -38,7 +38,11 @@ impl Service {
             None => {}
         }
         for update in changes {
+            let is_renamed = matches!(update, Update::Branch(_));
             recorded = ask(&self.ground, &seen.id, Input::Update { by: who.to(&seen.id), update })?;
+            if is_renamed {
+                self.ground.rename_session(&self.ground.tasks.find(&seen.id)?);
+            }
         }
         if let Some(status) = wanted.status {
             recorded = self.go(who, &seen.id, &status)?;

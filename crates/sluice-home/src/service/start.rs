@@ -167,15 +167,16 @@ fn find(wanted: &str, root: &Path, cwd: &Path, home: &Path) -> Result<Found, Pro
             (entry.path.clone(), bytes, entry.load(&mut sources))
         }
     };
-    usable(wanted, &loaded)?;
     let shown = path.display().to_string();
+    usable(wanted, &loaded).map_err(|problem| problem.hint(format!("`sluice check {shown}` shows every problem")))?;
     let pinned = Pinned::of(&Source { path: &shown, bytes: &bytes }, &loaded).map(|pinned| pinned.to_bytes());
     match (loaded.definition, pinned) {
         (Some(Definition::Recipe(recipe)), Some(pinned)) => {
             Ok(Found { plan: Arc::new(Plan::new(recipe)), pinned, path })
         }
         (Some(Definition::Lifecycle(_)), _) => {
-            Err(unusable(wanted, "it is a lifecycle, for tasks; a run needs a recipe"))
+            Err(unusable(wanted, "it is a lifecycle, for tasks; a run needs a recipe")
+                .hint(format!("`sluice task create --workflow {wanted}` makes a task of it")))
         }
         (Some(Definition::Recipe(_)) | None, _) => Err(unusable(wanted, "no definition can be made of it")),
     }
@@ -183,7 +184,6 @@ fn find(wanted: &str, root: &Path, cwd: &Path, home: &Path) -> Result<Found, Pro
 
 fn unusable(wanted: &str, why: &str) -> Problem {
     Problem::new(Status::Refused, "unusable_recipe", format!("`{wanted}` cannot be started: {why}"))
-        .hint(format!("`sluice check {wanted}` shows every problem"))
 }
 
 /// Whether a file may be started: no errors, and every prompt file is there.

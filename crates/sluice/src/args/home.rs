@@ -37,8 +37,11 @@ pub(crate) struct Backup {
 }
 
 /// Put a copy of the store back; the present one is kept beside it
+///
+/// An engine in the background makes way, and the next command starts another; one that serves the network has to be
+/// ended first.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  sluice stop && sluice restore ~/sluice-backup.db")]
+#[command(after_help = "Example:\n  sluice restore ~/sluice-backup.db")]
 pub(crate) struct Restore {
     /// The copy
     #[arg(value_name = "FILE")]

@@ -22,6 +22,17 @@ pub(crate) fn run(arguments: &Check, output: Output) -> Result<Exit, Failure> {
         Output::Json => ReportFormat::Json,
         Output::People => arguments.format,
     };
+    match (report(arguments, format), format) {
+        // Who asks for JSON gets it, also when there is nothing to report.
+        (Err(failure), ReportFormat::Json) => {
+            Output::Json.tell(&failure);
+            Ok(failure.exit)
+        }
+        (result, _) => result,
+    }
+}
+
+fn report(arguments: &Check, format: ReportFormat) -> Result<Exit, Failure> {
     let mut sources = Sources::new();
     let (mut files, mut missing) = (Vec::new(), Vec::new());
     for path in &arguments.paths {

@@ -97,6 +97,10 @@ pub(crate) fn backup(arguments: &Backup, output: Output) -> Result<Exit, Failure
 pub(crate) fn restore(arguments: &Restore, output: Output) -> Result<Exit, Failure> {
     let places = places()?;
     crate::engine::make_home(&places)?;
+    // What is no copy ends nobody. And nobody starts an engine before the copy is in its place.
+    sluice_home::backup::look(&arguments.file)?;
+    let _starting = crate::engine::starting(&places)?;
+    crate::engine::end_background(&places)?;
     let aside = sluice_home::backup::restore(&places, &arguments.file)?;
     match output {
         Output::Json => print_json(&json!({ "restored": arguments.file.display().to_string(), "aside": aside })),
@@ -124,10 +128,16 @@ pub(crate) fn doctor(output: Output) -> Result<Exit, Failure> {
     Ok(if is_well { Exit::Done } else { Exit::Refused })
 }
 
-pub(crate) fn completions(arguments: &Completions) -> Result<Exit, Failure> {
+pub(crate) fn completions(arguments: &Completions, output: Output) -> Result<Exit, Failure> {
     let mut script = Vec::new();
     clap_complete::generate(arguments.shell, &mut crate::args::command_line(), "sluice", &mut script);
-    print_bytes(&script);
+    match output {
+        Output::Json => {
+            let script = String::from_utf8_lossy(&script);
+            print_json(&json!({ "completions": { "shell": arguments.shell.to_string(), "script": script } }));
+        }
+        Output::People => print_bytes(&script),
+    }
     Ok(Exit::Done)
 }
 

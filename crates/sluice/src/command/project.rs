@@ -30,12 +30,16 @@ pub(crate) fn run(arguments: Project, output: Output) -> Result<Exit, Failure> {
             show(&answer.project, "removed", output)
         }
         Project::Import { file } => {
-            let unreadable = |why: String| {
-                Failure::new(Exit::Usage, "bad_file", format!("{} cannot be imported: {why}", file.display()))
+            let no = |exit, code, why: String| {
+                Failure::new(exit, code, format!("{} cannot be imported: {why}", file.display()))
+                    .hint("name a projects.json: a list of projects, each with `name` and `path`")
             };
-            let bytes = std::fs::read(&file).map_err(|error| unreadable(error.to_string()))?;
+            let bytes = std::fs::read(&file).map_err(|error| match error.kind() {
+                std::io::ErrorKind::NotFound => no(Exit::NotFound, "not_found", error.to_string()),
+                _ => no(Exit::Usage, "bad_file", error.to_string()),
+            })?;
             let document: serde_json::Value =
-                serde_json::from_slice(&bytes).map_err(|error| unreadable(error.to_string()))?;
+                serde_json::from_slice(&bytes).map_err(|error| no(Exit::Usage, "bad_file", error.to_string()))?;
             list(&connect()?.post("/v1/projects/import", &document)?, output)
         }
     }

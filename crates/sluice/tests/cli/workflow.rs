@@ -168,6 +168,30 @@ fn wrong_arguments_are_answered_in_json_when_asked() {
     let answer = run(&["workflow", "show", "--json"]);
     assert_eq!(answer.code, 2);
     assert_eq!(answer.json()["error"]["code"], "usage");
+    let said = |arguments: &[&str]| {
+        let error = run(&[arguments, &["--json"]].concat()).json()["error"].take();
+        format!("{}\n  {}", error["message"].as_str().unwrap(), error["hint"].as_str().unwrap())
+    };
+    let wrong =
+        [said(&["task", "show"]), said(&["check", "a.yml", "--format", "xml"]), said(&["tsk"]), said(&["--huh"])];
+    insta::assert_snapshot!(wrong.join("\n"), @r"
+    the following required arguments were not provided: <ID>
+      see `sluice task show --help`
+    invalid value 'xml' for '--format <FORMAT>' [possible values: text, json, sarif]
+      see `sluice --help`
+    unrecognized subcommand 'tsk'
+      a similar subcommand exists: 'task'; see `sluice --help`
+    unexpected argument '--huh' found
+      see `sluice --help`
+    ");
+}
+
+#[test]
+fn completions_are_one_json_document_too() {
+    let answer = run(&["completions", "bash", "--json"]).json();
+    assert_eq!(answer["completions"]["shell"], "bash");
+    let script = run(&["completions", "bash"]).stdout;
+    assert_eq!(answer["completions"]["script"], script.as_str());
 }
 
 #[test]

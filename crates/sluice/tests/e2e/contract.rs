@@ -1,5 +1,7 @@
 //! What scripts may rely on: keys, codes, exit codes, and the commands around tasks.
 
+use std::os::unix::fs::PermissionsExt;
+
 use serde_json::{Value, json};
 
 use super::home::{Home, run};
@@ -129,7 +131,7 @@ fn mistakes_have_a_code_an_exit_code_and_a_way_out() {
         ("nobody to nudge", home.sluice(&["task", "nudge", &taken, "hello", "--json"])),
         ("nothing to attach to", home.sluice(&["task", "attach", &taken, "--json"])),
         ("an unknown harness to teach", home.sluice(&["skill", "install", "--harness", "none", "--json"])),
-        ("a restore while the engine runs", home.sluice(&["restore", "none.db", "--json"])),
+        ("a restore from nothing", home.sluice(&["restore", "none.db", "--json"])),
     ];
     let lines: Vec<String> = said
         .iter()
@@ -156,7 +158,7 @@ fn mistakes_have_a_code_an_exit_code_and_a_way_out() {
     nobody to nudge: 1 not_ready
     nothing to attach to: 1 not_ready
     an unknown harness to teach: 3 not_found
-    a restore while the engine runs: 1 engine_running
+    a restore from nothing: 3 not_found
     ");
 
     // For people the same is on stderr, in words.
@@ -224,10 +226,18 @@ fn a_backup_is_the_same_board() {
     assert_eq!(home.refused(&["backup", &file]), "1 exists");
     home.json(&["task", "update", &id, "--summary", "Changed since"]);
     assert_ne!(board(), before);
-    assert_eq!(home.refused(&["restore", &file]), "1 engine_running");
-    assert_eq!(home.json(&["stop"]), json!({ "stopped": true }));
-    assert_eq!(home.json(&["stop"]), json!({ "stopped": false }));
+    let mode = std::fs::metadata(&file).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600, "it holds what the home keeps from others");
+    // What is no copy ends nobody.
+    let (junk, engine) = (home.path("README.md").display().to_string(), home.engine_pid());
+    std::fs::write(&junk, "# Coffee\n").unwrap();
+    assert_eq!(home.refused(&["restore", &junk]), "1 unusable_copy");
+    assert_eq!(home.refused(&["restore", "nowhere"]), "3 not_found");
+    home.json(&["task", "list"]);
+    assert_eq!(home.engine_pid(), engine);
+    // The engine in the background makes way by itself.
     let restored = home.json(&["restore", &file]);
+    assert_eq!(home.json(&["stop"]), json!({ "stopped": false }));
     assert!(std::path::Path::new(restored["aside"].as_str().unwrap()).is_file(), "{restored}");
     // The session went on meanwhile, and is taken up again.
     assert_eq!(board(), before);
