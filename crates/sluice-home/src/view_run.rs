@@ -337,7 +337,10 @@ fn told(event: &Event, setting: &Setting, ended: Option<&SeenRun>) -> Vec<(Strin
         Event::StepHeld { question, .. } | Event::Asked { question, .. } => json!({
             "question": format!("{}/{}", setting.id, question.id), "reason": question.reason, "options": question.options(),
         }),
-        Event::Blocked { reason, .. } => json!({ "status": "held", "reason": reason }),
+        Event::Blocked { reason, .. } => {
+            let status = if setting.given.origin.kind == Kind::Workflow { "blocked" } else { "held" };
+            json!({ "status": status, "reason": reason })
+        }
         Event::Answered { option, message, .. } => json!({ "option": option, "message": message }),
         Event::PartEnded { part, result, .. } => json!({
             "part": part.to_string(), "error": result.as_ref().err(),

@@ -84,6 +84,10 @@ impl Service {
     /// One task.
     pub fn show(&self, id: &str) -> Result<TaskAnswer, Problem> {
         let seen = self.ground.tasks.find(id)?;
+        if seen.card.status == TaskActor::DELETED {
+            let message = format!("task {} has been deleted", seen.id);
+            return Err(Problem::not_found(message).hint(format!("`sluice task history {}` tells of it", seen.id)));
+        }
         Ok(TaskAnswer { task: self.ground.shown(&seen), transition: None, notes: Vec::new(), still_running: false })
     }
 

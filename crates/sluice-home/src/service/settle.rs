@@ -101,6 +101,11 @@ fn reports(events: &[(u64, Event)], of: u32) -> Vec<EffectReport> {
             status: status.into(),
             error,
         };
+        // A hook that asks for several things, like ending a session before another is started, asks for the next when
+        // the one before has been done.
+        let of_step = format!("turn-{of}/{step} ");
+        let before = reports.iter_mut().filter(|other| other.id.starts_with(&of_step) && other.id != report.id);
+        before.filter(|other| other.status == "running").for_each(|other| other.status = "done".into());
         match reports.iter_mut().find(|other| other.id == report.id) {
             Some(other) => *other = report,
             None => reports.push(report),

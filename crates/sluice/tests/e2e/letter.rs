@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use serde_json::{Value, json};
 
 use super::home::{Home, run};
-use super::recipes::{fresh, grimoire, start, write};
+use super::recipes::{first, fresh, grimoire, start, write};
 
 /// A template of three steps, the last of which needs both others.
 const TEMPLATE: &str = r#"template = "brew"
@@ -135,4 +135,40 @@ fn what_is_not_there_is_not_found() {
     assert_eq!((ran.refusal().as_str(), ran.stderr.as_str()), ("3 not_found", ""));
     let ran = run(home.command(&["check", "nowhere.yml"]).current_dir(home.path("user")));
     assert_eq!((ran.code, ran.stdout.as_str()), (3, ""));
+}
+
+#[test]
+fn what_a_command_answers_has_settled() {
+    let home = Home::new();
+    let id = home.create("brew", "worker: hang", &[]);
+    home.json(&["task", "update", &id, "--status", "stuck"]);
+    // The agent lives, and is ended before the next one starts.
+    let answer = home.json(&["task", "update", &id, "--status", "working"]);
+    let effects = answer["transition"]["effects"].as_array().unwrap();
+    let told: Vec<String> = effects
+        .iter()
+        .map(|it| format!("{} {}", it["action"].as_str().unwrap(), it["status"].as_str().unwrap()))
+        .collect();
+    assert_eq!(told, ["kill_session done", "spawn_agent done"], "{answer:#}");
+    assert_eq!(answer["still_running"], false);
+}
+
+#[test]
+fn a_deleted_task_is_gone_and_its_history_stays() {
+    let home = Home::new();
+    let id = home.create("brew", "worker: hang", &["--no-spawn"]);
+    home.json(&["task", "delete", &id, "--yes"]);
+    assert_eq!(home.refused(&["task", "show", &id]), "3 not_found");
+    assert_eq!(home.json(&["task", "list", "--all"])["tasks"], json!([]));
+    assert!(home.history(&id).iter().any(|event| event["type"] == "task.deleted"));
+}
+
+#[test]
+fn a_workflow_that_waits_for_a_person_says_so_in_its_own_words() {
+    let home = fresh();
+    grimoire(&home, "gated", "steps:\n  - name: check\n    type: gate\n    command: \"false\"\n");
+    let ran = start(&home, &["gated"]);
+    assert_eq!(ran.code, 10, "{ran:?}");
+    let id = ran.json()["run"]["id"].as_str().unwrap().to_owned();
+    assert_eq!(first(&home, &id, "workflow.blocked")["data"]["status"], "blocked");
 }
