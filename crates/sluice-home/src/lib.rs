@@ -17,6 +17,7 @@ mod follower;
 pub mod ground;
 mod hands;
 mod house;
+mod lists;
 pub mod lock;
 pub mod log;
 mod mirrors;

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use sluice_api::Problem;
-use sluice_core::run::{Effect, Job, Part, Perform, Report};
+use sluice_core::run::{Effect, Job, Outcome, Part, Perform, Report};
 use sluice_engine::actor::Outcome as Reported;
 use sluice_engine::codec::run_effect;
 use sluice_engine::host::Reporter;
@@ -21,6 +21,7 @@ use sluice_store::StreamId;
 
 use crate::evidence;
 use crate::ground::Ground;
+use crate::lists;
 use crate::runs::{SeenRun, Setting, id_of, performance};
 use crate::spans;
 use crate::threads::Threads;
@@ -106,7 +107,9 @@ fn perform(ground: &Arc<Ground>, setting: &Setting, wanted: &Perform, name: &str
     match &wanted.job {
         Job::Script(script) | Job::Gate(script) => {
             let folder = PathBuf::from(setting.folder());
-            ground.perform(&order(setting, wanted, name, folder, Work::Script(script.clone())))
+            let performed = ground.perform(&order(setting, wanted, name, folder, Work::Script(script.clone())));
+            let (recipe, step) = (&setting.plan.recipe, setting.plan.recipe.step(wanted.step));
+            performed.map(|outcome| Outcome { output: lists::output(recipe, step, outcome.output), ..outcome })
         }
         Job::Agent { prompt } => agent::work(ground, &seen()?, wanted, name, prompt),
         Job::Arbiter { prompt } => agent::judge(ground, &seen()?, wanted, name, prompt),

@@ -23,6 +23,7 @@ use super::wait;
 use crate::clock::{id_from, new_id};
 use crate::ground::Ground;
 use crate::hands::run::{workspace_branch, workspace_pool};
+use crate::lists;
 use crate::patrols;
 use crate::runs::{SeenRun, stream};
 use crate::triggers::chain;
@@ -236,7 +237,8 @@ fn worktree(ground: &Ground, root: &Path, id: &str) -> Result<String, Problem> {
 /// The inputs of a run, each of the type that the recipe asks for.
 fn inputs(recipe: &Recipe, given: &[(String, serde_json::Value)]) -> Result<Vec<(String, Data)>, Problem> {
     let Some(declared) = &recipe.inputs else {
-        return Ok(given.iter().map(|(name, value)| (name.clone(), data(value))).collect());
+        let listed = |name: &str, value| lists::input(recipe, name, data(value));
+        return Ok(given.iter().map(|(name, value)| (name.clone(), listed(name, value))).collect());
     };
     let known: Vec<&str> = declared.iter().map(|input| input.name.as_str()).collect();
     if let Some((name, _)) = given.iter().find(|(name, _)| !known.contains(&name.as_str())) {
@@ -248,6 +250,9 @@ fn inputs(recipe: &Recipe, given: &[(String, serde_json::Value)]) -> Result<Vec<
         let name = input.name.as_str();
         let value = given.iter().rev().find(|(other, _)| other == name).map(|(_, value)| value);
         match (value, &input.default) {
+            (Some(value), _) if input.kind == InputKind::Any => {
+                found.push((name.to_owned(), lists::input(recipe, name, data(value))));
+            }
             (Some(value), _) => found.push((name.to_owned(), typed(name, input.kind, value)?)),
             (None, Some(default)) => found.push((name.to_owned(), default.clone())),
             (None, None) if input.required => {

@@ -172,3 +172,39 @@ fn a_workflow_that_waits_for_a_person_says_so_in_its_own_words() {
     let id = ran.json()["run"]["id"].as_str().unwrap().to_owned();
     assert_eq!(first(&home, &id, "workflow.blocked")["data"]["status"], "blocked");
 }
+
+#[test]
+fn a_fan_out_goes_over_a_list_that_was_typed_or_printed() {
+    let home = fresh();
+    let steps = "steps:
+  - name: list
+    type: script
+    output: listed
+    command: |
+      printf '[ \"a\", \"b c\",\\n3]\\n'
+  - name: printed
+    type: parallel-agents
+    for_each: ${listed}
+    output: one
+    prompt: 'demo: json {\"saw\": \"${item}\"}'
+  - name: typed
+    type: parallel-agents
+    for_each: ${input.names}
+    output: two
+    prompt: 'demo: json {\"met\": \"${item}\"}'
+  - name: text
+    type: script
+    output: three
+    command: printf %s \"${input.other}\"
+";
+    grimoire(&home, "each", steps);
+    let given = ["each", "--input", "names=[\"x\", \"y\"]", "--input", "other=[ \"x\" ]"];
+    let run = start(&home, &given).done().json()["run"].take();
+    let found = &run["variables"];
+    assert_eq!(found["one"], json!([{ "saw": "a" }, { "saw": "b c" }, { "saw": "3" }]));
+    assert_eq!(found["two"], json!([{ "met": "x" }, { "met": "y" }]));
+    assert_eq!(found["three"], "[ \"x\" ]", "what no fan-out goes over is left as it is");
+    let wrong = ["each", "--input", "names=nobody", "--input", "other="];
+    let run = start(&home, &wrong).json()["run"].take();
+    assert_eq!(run["status"], "failed", "{run:#}");
+}
