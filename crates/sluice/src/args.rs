@@ -232,6 +232,29 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_text_may_begin_like_a_list() {
+        for command in [
+            "task create brew --context",
+            "task update k3f9 --summary",
+            "task request-changes k3f9 --message",
+            "start release --prompt",
+            "run retry k3f9 build --message",
+            "run cancel k3f9 --reason",
+            "process complete k3f9 --summary",
+            "process cancel k3f9 --reason",
+            "process step k3f9 build complete --summary",
+            "step complete --summary",
+            "step fail --summary",
+            "step ask Which? --option",
+            "answer k3f9 retry --message",
+        ] {
+            let words = ["sluice"].into_iter().chain(command.split(' ')).chain(["- beans\n- water", "--json"]);
+            let understood = Arguments::try_parse_from(words);
+            assert!(understood.is_ok_and(|arguments| arguments.json), "{command}");
+        }
+    }
+
+    #[test]
     fn every_command_shows_an_example() {
         fn look(command: &clap::Command, path: &str) {
             if command.is_hide_set() {

@@ -17,7 +17,7 @@ pub(crate) struct Start {
     #[arg(long = "input", value_name = "K=V")]
     pub(crate) inputs: Vec<String>,
     /// What is wanted, in words; `-` reads them from stdin
-    #[arg(long, value_name = "TEXT|-")]
+    #[arg(long, value_name = "TEXT|-", allow_hyphen_values = true)]
     pub(crate) prompt: Option<String>,
     /// Start it in this project instead of here
     #[arg(long, value_name = "P")]
@@ -79,7 +79,7 @@ pub(crate) enum Run {
         /// The run
         id: String,
         /// Why
-        #[arg(long, value_name = "R")]
+        #[arg(long, value_name = "R", allow_hyphen_values = true)]
         reason: Option<String>,
     },
     /// Try a failed step again; the first that failed unless one is named
@@ -90,7 +90,7 @@ pub(crate) enum Run {
         /// The step
         step: Option<String>,
         /// What its agent is told besides
-        #[arg(long, value_name = "M")]
+        #[arg(long, value_name = "M", allow_hyphen_values = true)]
         message: Option<String>,
     },
     /// Show what the agent of a step is told about the steps before it
@@ -147,7 +147,7 @@ pub(crate) enum Process {
         /// The process
         id: String,
         /// What came of it
-        #[arg(long, value_name = "S")]
+        #[arg(long, value_name = "S", allow_hyphen_values = true)]
         summary: Option<String>,
     },
     /// Discard a process; it leaves every list
@@ -156,7 +156,7 @@ pub(crate) enum Process {
         /// The process
         id: String,
         /// Why
-        #[arg(long, value_name = "R")]
+        #[arg(long, value_name = "R", allow_hyphen_values = true)]
         reason: Option<String>,
     },
     /// Report about a step: start, complete, fail or skip
@@ -170,10 +170,10 @@ pub(crate) enum Process {
         #[arg(value_parser = ["start", "complete", "fail", "skip"])]
         verb: String,
         /// What came of it
-        #[arg(long, value_name = "S")]
+        #[arg(long, value_name = "S", allow_hyphen_values = true)]
         summary: Option<String>,
         /// The word that conditions read
-        #[arg(long, value_name = "R")]
+        #[arg(long, value_name = "R", allow_hyphen_values = true)]
         result: Option<String>,
     },
 }
@@ -194,7 +194,7 @@ pub(crate) enum Step {
         /// What
         text: String,
         /// What can be answered; any words unless given
-        #[arg(long = "option", value_name = "O")]
+        #[arg(long = "option", value_name = "O", allow_hyphen_values = true)]
         options: Vec<String>,
     },
 }
@@ -203,13 +203,13 @@ pub(crate) enum Step {
 #[derive(Debug, Args)]
 pub(crate) struct Said {
     /// In a few words
-    #[arg(long, value_name = "S")]
+    #[arg(long, value_name = "S", allow_hyphen_values = true)]
     pub(crate) summary: Option<String>,
     /// The word that conditions read
-    #[arg(long, value_name = "R")]
+    #[arg(long, value_name = "R", allow_hyphen_values = true)]
     pub(crate) result: Option<String>,
     /// The value that variables read
-    #[arg(long, value_name = "JSON")]
+    #[arg(long, value_name = "JSON", allow_hyphen_values = true)]
     pub(crate) output: Option<String>,
 }
 
@@ -227,6 +227,6 @@ pub(crate) struct Answer {
     /// What is chosen
     pub(crate) option: String,
     /// And said
-    #[arg(long, value_name = "M")]
+    #[arg(long, value_name = "M", allow_hyphen_values = true)]
     pub(crate) message: Option<String>,
 }

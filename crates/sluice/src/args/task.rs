@@ -105,7 +105,7 @@ pub(crate) enum Task {
         /// The task
         id: String,
         /// What is to be changed
-        #[arg(long, value_name = "M")]
+        #[arg(long, value_name = "M", allow_hyphen_values = true)]
         message: String,
     },
     /// Type a text into a task's session
@@ -147,7 +147,7 @@ pub(crate) struct Create {
     #[arg(long, value_name = "H")]
     pub(crate) review_harness: Option<String>,
     /// What TASK.md says from the start; `-` reads it from standard input
-    #[arg(long, value_name = "TEXT|-")]
+    #[arg(long, value_name = "TEXT|-", allow_hyphen_values = true)]
     pub(crate) context: Option<String>,
     /// Start in this status instead: pending, clarification, agent-review or reviewing
     #[arg(long, value_name = "S")]
@@ -173,7 +173,7 @@ pub(crate) struct Update {
     #[arg(long, value_name = "NAME", num_args = 0..=1, default_missing_value = "", group = "change")]
     pub(crate) branch: Option<String>,
     /// It has another summary
-    #[arg(long, value_name = "TEXT", group = "change")]
+    #[arg(long, value_name = "TEXT", group = "change", allow_hyphen_values = true)]
     pub(crate) summary: Option<String>,
 }
 
