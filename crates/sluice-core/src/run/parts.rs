@@ -6,7 +6,7 @@ use super::record::{Book, asks};
 use super::sketch::Sketch;
 use super::state::{ItemStatus, Progress, StepStatus};
 use super::values::{Locals, history};
-use crate::recipe::{Data, Items, StepId, Work};
+use crate::recipe::{Data, FailureKind, Items, StepId, Work};
 
 /// The most items of one fan-out.
 const MOST_ITEMS: usize = 10_000;
@@ -19,14 +19,14 @@ impl Sketch<'_> {
     /// Begins an attempt at a step that is ready, or lets it fail if a value is not there.
     pub(super) fn start(&mut self, id: StepId) {
         let attempt = self.step(id).attempts + 1;
-        let (items, missing) = match self.items_of(id) {
+        let (items, failure) = match self.items_of(id) {
             Ok(items) => (items, None),
-            Err(missing) => (Some(Vec::new()), Some(missing)),
+            Err(failure) => (Some(Vec::new()), Some(failure)),
         };
         let now = self.now;
         self.happens(Event::StepStarted { step: id, attempt, at: now, items });
-        if let Some(missing) = missing {
-            return self.fails(id, Failure::Undefined(missing));
+        if let Some(failure) = failure {
+            return self.fails(id, failure);
         }
         if let Some(timeout) = self.plan.recipe.step(id).timeout {
             self.wants(Effect::SetTimer(TimerKey::Timeout(id, attempt), now.after(timeout)));
@@ -35,7 +35,8 @@ impl Sketch<'_> {
     }
 
     /// The list that a fan-out goes over; `None` when it is no fan-out, or goes on with the items it had.
-    fn items_of(&self, id: StepId) -> Result<Option<Vec<Data>>, String> {
+    fn items_of(&self, id: StepId) -> Result<Option<Vec<Data>>, Failure> {
+        let unfit = |error: String| Failure::Attempt { kind: FailureKind::Failed, error };
         let Work::ParallelAgents { items, .. } = &self.plan.recipe.step(id).work else { return Ok(None) };
         if matches!(self.step(id).status.kept(), Some(Progress::Items { .. })) {
             return Ok(None);
@@ -43,16 +44,18 @@ impl Sketch<'_> {
         let list = match items {
             Items::Listed(items) => items.clone(),
             Items::Variable(template) => {
-                let path = template.as_variable().ok_or("for_each")?;
+                let path = template.as_variable().ok_or_else(|| Failure::Undefined("for_each".to_owned()))?;
                 match self.value(path, id, &Locals::default()) {
                     Some(Data::List(items)) => items,
-                    Some(_) => return Err(format!("{path} (it is not a list)")),
-                    None => return Err(path.to_string()),
+                    Some(_) => return Err(unfit(format!("`{path}` is not a list, and `for_each` goes over one"))),
+                    None => return Err(Failure::Undefined(path.to_string())),
                 }
             }
         };
         match list.len() > MOST_ITEMS {
-            true => Err(format!("a list of at most {MOST_ITEMS} items")),
+            true => {
+                Err(unfit(format!("`for_each` goes over at most {MOST_ITEMS} items, and these are {}", list.len())))
+            }
             false => Ok(Some(list)),
         }
     }

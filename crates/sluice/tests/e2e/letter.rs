@@ -206,5 +206,6 @@ fn a_fan_out_goes_over_a_list_that_was_typed_or_printed() {
     assert_eq!(found["three"], "[ \"x\" ]", "what no fan-out goes over is left as it is");
     let wrong = ["each", "--input", "names=nobody", "--input", "other="];
     let run = start(&home, &wrong).json()["run"].take();
-    assert_eq!(run["status"], "failed", "{run:#}");
+    let error = "`typed` failed: `input.names` is not a list, and `for_each` goes over one";
+    assert_eq!((&run["status"], &run["error"]), (&"failed".into(), &error.into()), "{run:#}");
 }
