@@ -218,7 +218,7 @@ fn an_attempt_whose_time_is_over_is_ended_on_its_worker() {
     let begins = reef.home.pipe("begins");
     reef.workflow(
         "short",
-        "[workflow]\nname = \"short\"\ndescription = \"A test\"\nversion = \"1.0.0\"\n\n[[steps]]\nid = \"plan\"\nrole = \"any\"\nprompt_file = \"do/plan.md\"\ntimeout = \"1s\"\n",
+        "[workflow]\nname = \"short\"\ndescription = \"A test\"\nversion = \"1.0.0\"\n\n[[steps]]\nid = \"plan\"\nrole = \"any\"\nprompt_file = \"do/plan.md\"\ntimeout = \"5s\"\n",
     );
     reef.scripts(&format!("tell {}\nhang", begins.path()), "work", "work", "work");
     let _worker = reef.hire("ann", "any");
