@@ -128,7 +128,9 @@ fn follow(bench: &Workbench, id: &SessionId, harness: &Harness, ended: &Receiver
         }
         let limit = if at == 0 { harness.watchdogs.start_up } else { harness.watchdogs.silence };
         let now = Instant::now();
-        if reader.is_final() && now - *finished.get_or_insert(now) > harness.watchdogs.after_result {
+        // What looked like the last words was not, if it goes on: pi tries again after a failure.
+        finished = reader.is_final().then(|| finished.unwrap_or(now));
+        if finished.is_some_and(|since| now - since > harness.watchdogs.after_result) {
             end(bench, id)?;
         } else if heard.elapsed() > limit && silent.is_none() {
             silent = Some(format!("it said nothing for {} seconds", limit.as_secs()));
@@ -151,6 +153,8 @@ fn judged(bench: &Workbench, id: &SessionId, reader: Reader, gone: &Gone, silent
             (End::Code(_) | End::Signal(_), Cause::Unkept) if !reader.is_final() => {
                 (Exit::Signal(9), crash("its worker was away for too long".to_owned()))
             }
+            // Many programs make an exit status of the signal that ends them. Its last words count, not our signal.
+            (End::Code(_), Cause::Asked) if reader.is_final() => (Exit::Signal(15), None),
             (End::Code(code), _) => (Exit::Code(*code), None),
             (End::Signal(signal), Cause::Itself) if !reader.is_final() => {
                 (Exit::Signal(*signal), crash(format!("signal {signal} ended it")))
