@@ -162,7 +162,7 @@ pub enum Branch {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MergeTask {
-    /// Whatever a forge says, and without pushing.
+    /// Here, whatever a pull request says.
     #[serde(default)]
     pub local: bool,
     /// `ff` or `merge`; whichever is possible unless given.

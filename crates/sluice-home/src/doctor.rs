@@ -200,10 +200,10 @@ fn harness(harness: &sluice_worker::harness::Harness) -> Finding {
         ),
         Some(text) => {
             let warnings = harness.warnings();
-            match warnings.first() {
-                Some(warning) => finding(&harness.name, Health::Warning, text, Some(warning)),
-                None => finding(&harness.name, Health::Ok, text, None),
-            }
+            let health = if warnings.is_empty() { Health::Ok } else { Health::Warning };
+            let known: Vec<&str> = warnings.iter().take(1).chain(&harness.remark).map(String::as_str).collect();
+            let advice = (!known.is_empty()).then(|| known.join(". "));
+            finding(&harness.name, health, text, advice.as_deref())
         }
     }
 }

@@ -33,7 +33,7 @@ pub struct Request<'a> {
     pub branch: &'a str,
     /// How to merge it.
     pub strategy: Strategy,
-    /// On this machine only: no pull request is looked for, nothing is pushed.
+    /// Here, whatever a pull request says: none is looked for.
     pub local: bool,
     /// The message of a merge commit.
     pub message: Option<&'a str>,
@@ -57,8 +57,6 @@ pub enum How {
 /// What became of the push.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Pushed {
-    /// It was not asked for.
-    Skipped,
     /// There is no remote.
     NoRemote,
     /// The remote has it.
@@ -82,10 +80,10 @@ pub struct Merged {
 
 /// Merges a branch into the default branch. Done again, it says that it is done, and tries a push that failed again.
 pub fn merge(repository: &Repository, request: &Request<'_>) -> Result<Merged, GitError> {
-    let remote = if request.local { None } else { repository.remote()? };
+    let remote = repository.remote()?;
     let mut notes = Vec::new();
     let tip = tip(repository, request.branch)?;
-    if let (Some(forge), Some(_)) = (request.forge, &remote) {
+    if let (Some(forge), Some(_), false) = (request.forge, &remote, request.local) {
         match forge.pull_request(repository, request.branch) {
             Ok(Some(found)) if found.state == PullRequestState::Merged => {
                 if covers(repository, &found, tip.as_deref())? {
@@ -107,7 +105,7 @@ pub fn merge(repository: &Repository, request: &Request<'_>) -> Result<Merged, G
             Err(GitError::Moved { .. }) => continue,
             done => done?,
         };
-        let pushed = push(repository, request, remote.as_deref(), &commit)?;
+        let pushed = push(repository, remote.as_deref(), &commit)?;
         return Ok(Merged { how, commit, pushed, notes });
     }
     Err(GitError::Moved { branch: repository.default_branch().to_owned() })
@@ -261,15 +259,8 @@ fn refuse_changes(repository: &Repository, folder: &Path) -> Result<(), GitError
     Err(GitError::Dirty { branch, folder, files: named })
 }
 
-fn push(
-    repository: &Repository,
-    request: &Request<'_>,
-    remote: Option<&str>,
-    commit: &str,
-) -> Result<Pushed, GitError> {
-    let Some(remote) = remote else {
-        return Ok(if request.local { Pushed::Skipped } else { Pushed::NoRemote });
-    };
+fn push(repository: &Repository, remote: Option<&str>, commit: &str) -> Result<Pushed, GitError> {
+    let Some(remote) = remote else { return Ok(Pushed::NoRemote) };
     let default = repository.default_branch();
     if repository.commit(&format!("refs/remotes/{remote}/{default}"))?.as_deref() == Some(commit) {
         return Ok(Pushed::Done);

@@ -51,7 +51,7 @@ impl Service {
         })?;
         let push_failed = match &merged.pushed {
             Pushed::Failed(why) => Some(why.clone()),
-            Pushed::Skipped | Pushed::NoRemote | Pushed::Done => None,
+            Pushed::NoRemote | Pushed::Done => None,
         };
         let recorded = ask(&self.ground, &seen.id, Input::Merged { by, push_failed, evidence })?;
         let mut answer = self.settled(who, &seen.id, recorded)?;

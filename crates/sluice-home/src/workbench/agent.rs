@@ -123,7 +123,8 @@ fn follow(bench: &Workbench, id: &SessionId, harness: &Harness, ended: &Receiver
         }
         let passed = if bench.sessions.is_paused(id) { Duration::ZERO } else { READ };
         quiet = if at == before { quiet + passed } else { Duration::ZERO };
-        finished += if reader.is_final() { passed } else { Duration::ZERO };
+        // What looked like the last words was not, if it goes on: pi tries again after a failure.
+        finished = if reader.is_final() { finished + passed } else { Duration::ZERO };
         if let Some(gone) = over {
             break gone;
         }
@@ -151,6 +152,8 @@ fn judged(bench: &Workbench, id: &SessionId, reader: Reader, gone: &Gone, silent
             (End::Code(_) | End::Signal(_), Cause::Unkept) if !reader.is_final() => {
                 (Exit::Signal(9), crash("its worker was away for too long".to_owned()))
             }
+            // Many programs make an exit status of the signal that ends them. Its last words count, not our signal.
+            (End::Code(_), Cause::Asked) if reader.is_final() => (Exit::Signal(15), None),
             (End::Code(code), _) => (Exit::Code(*code), None),
             (End::Signal(signal), Cause::Itself) if !reader.is_final() => {
                 (Exit::Signal(*signal), crash(format!("signal {signal} ended it")))

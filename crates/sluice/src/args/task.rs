@@ -183,7 +183,7 @@ pub(crate) struct Update {
 pub(crate) struct Merge {
     /// The task
     pub(crate) id: String,
-    /// Merge here, whatever a pull request says, and push nothing
+    /// Merge here, whatever a pull request says
     #[arg(long)]
     pub(crate) local: bool,
     /// How; whichever is possible unless given

@@ -282,6 +282,23 @@ fn what_an_agent_used_up_is_kept_with_its_step() {
     assert_eq!((&noted["harness"], &noted["program"]), (&"counting".into(), &"cat".into()));
 }
 
+/// As claude and others do: it stays, and makes an exit status of the signal that ends it.
+#[test]
+fn a_program_that_stays_after_its_last_words_is_ended_and_they_count() {
+    let home = fresh();
+    let config = home.place().join("config.toml");
+    let script = home.path("stays.sh");
+    let result = r#"{"type":"result","subtype":"success","is_error":false,"result":"done"}"#;
+    std::fs::write(&script, format!("trap 'exit 143' TERM\necho '{result}'\nsleep 600 & wait\n")).unwrap();
+    let staying =
+        format!("\n[harnesses.staying]\nheadless = [\"sh\", \"{}\"]\noutput = \"claude\"\n", script.display());
+    let kept = std::fs::read_to_string(&config).unwrap();
+    std::fs::write(&config, kept + &staying).unwrap();
+    let run = ran(&home, "steps:\n  - {name: one, type: agent, harness: staying, prompt: go}\n");
+    let one = step(&run, "one");
+    assert_eq!((text(&one["status"]), text(&one["output"])), ("completed", "done"), "{run:#}");
+}
+
 #[test]
 fn step_output_stored() {
     let home = fresh();
