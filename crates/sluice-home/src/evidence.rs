@@ -189,7 +189,7 @@ pub(crate) fn sweep(ground: &Ground) {
 }
 
 /// The names in a folder.
-fn names(folder: &Path) -> impl Iterator<Item = String> + use<> {
+pub(crate) fn names(folder: &Path) -> impl Iterator<Item = String> + use<> {
     let listing = std::fs::read_dir(folder).into_iter().flatten();
     listing.filter_map(|entry| entry.ok()?.file_name().into_string().ok())
 }

@@ -14,6 +14,7 @@ use sluice_engine::codec::run_event;
 use sluice_store::{Cursor, Logged, StreamId};
 use sluice_worker::taskfile;
 
+use crate::attempts;
 use crate::evidence;
 use crate::ground::Ground;
 use crate::runs;
@@ -89,6 +90,7 @@ impl Follower {
             let Some(ground) = ground.upgrade() else { return };
             if self.swept.is_none_or(|at| at.elapsed() > SWEEP) {
                 evidence::sweep(&ground);
+                attempts::sweep(&ground);
                 self.swept = Some(Instant::now());
             }
             let after = self.after;

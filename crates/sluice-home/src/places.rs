@@ -99,7 +99,12 @@ impl Places {
 
     /// What is private to a session: the digest of its secret, and what its agent program needs.
     pub fn attempt(&self, session: &str) -> PathBuf {
-        self.sessions().join("attempts").join(session)
+        self.attempts().join(session)
+    }
+
+    /// What is private to sessions, a folder for each.
+    pub fn attempts(&self) -> PathBuf {
+        self.sessions().join("attempts")
     }
 
     /// The worktrees that are lent to tasks.

@@ -79,11 +79,15 @@ fn claim_and_relay(folder: &Folder) -> io::Result<()> {
     // Before the agent can run: whoever knows that it does can say something to it.
     let control = control::Control::listen()?;
     let launched = spec.and_then(|spec| launch::launch(folder, shim, spec));
-    match launched {
+    let relayed = match launched {
         Ok(launch::Launched::Running(running)) => relay::Relay::new(folder.clone(), signals, control, *running)?.run(),
         Ok(launch::Launched::Refused(why)) => not_started(folder, Cause::Itself, &why),
         Err(error) => not_started(folder, Cause::Itself, &format!("{error}")),
+    };
+    if let Err(error) = folder.forget_environment() {
+        note(folder, &format!("the environment of the agent stays on disk: {error}"));
     }
+    relayed
 }
 
 fn not_started(folder: &Folder, cause: Cause, why: &str) -> io::Result<()> {

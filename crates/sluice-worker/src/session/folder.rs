@@ -74,6 +74,13 @@ impl Folder {
         std::fs::rename(beside, self.0.join("kept.json"))
     }
 
+    /// Keeps what was run, but not with which environment: there may be secrets in it.
+    pub(crate) fn forget_environment(&self) -> io::Result<()> {
+        let Some(mut spec) = self.spec()? else { return Ok(()) };
+        spec.environment.clear();
+        self.write_spec(&spec)
+    }
+
     pub(crate) fn write_spec(&self, spec: &Spec) -> io::Result<()> {
         self.write("spec.json", spec)
     }

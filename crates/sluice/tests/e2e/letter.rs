@@ -1,10 +1,11 @@
 //! What a stranger finds who has nothing but the contract, and takes it by the letter.
 
 use std::os::unix::fs::PermissionsExt;
+use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use super::home::{Home, run};
+use super::home::{Home, LONG, run};
 use super::recipes::{first, fresh, grimoire, start, write};
 
 /// A template of three steps, the last of which needs both others.
@@ -208,4 +209,31 @@ fn a_fan_out_goes_over_a_list_that_was_typed_or_printed() {
     let run = start(&home, &wrong).json()["run"].take();
     let error = "`typed` failed: `input.names` is not a list, and `for_each` goes over one";
     assert_eq!((&run["status"], &run["error"]), (&"failed".into(), &error.into()), "{run:#}");
+}
+
+/// Asks the engine again and again until something has become true that no event tells of.
+fn by_and_by(home: &Home, what: &str, is_so: impl Fn() -> bool) {
+    let give_up = Instant::now() + LONG;
+    while !is_so() {
+        assert!(Instant::now() < give_up, "{what}");
+        home.sluice(&["task", "list"]);
+    }
+}
+
+#[test]
+fn what_a_session_leaves_holds_no_secrets_and_goes_with_its_task() {
+    let home = Home::new();
+    let id = home.create("brew", "worker: write Handoff; update agent-review\nreviewer: hang", &[]);
+    home.until_status(&id, "agent-review");
+    let folders =
+        |number: u32| ["live", "attempts"].map(|it| home.place().join(format!("sessions/{it}/{id}.{number}")));
+    let [worker, _] = folders(1);
+    let spec = || std::fs::read_to_string(worker.join("spec.json")).unwrap();
+    by_and_by(&home, "its environment stays on disk", || !spec().contains("SLUICE_TOKEN"));
+    assert!(spec().contains("arguments"), "{}", spec());
+    home.json(&["task", "cancel", &id, "--yes"]);
+    home.json(&["task", "delete", &id, "--yes"]);
+    assert!(folders(1).iter().chain(&folders(2)).all(|folder| folder.is_dir()));
+    home.sluice(&["stop"]).done();
+    by_and_by(&home, "its folders stay", || !folders(1).iter().chain(&folders(2)).any(|folder| folder.exists()));
 }
