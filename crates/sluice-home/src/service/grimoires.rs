@@ -76,7 +76,9 @@ impl Service {
         let inputs = wanted.input.into_iter().collect();
         let run = StartRun { recipe: wanted.grimoire, cwd, inputs, ..StartRun::default() };
         let seen = start_as(&self.ground, &run, Started { kind: Some(Kind::Workflow), ..Started::default() })?;
-        Ok(json!({ "workflow_id": seen.id, "grimoire": seen.plan.recipe.name.as_str(), "status": status(&seen) }))
+        Ok(
+            json!({ "workflow_id": seen.id, "grimoire": seen.plan.recipe.name.as_str(), "status": word(seen.state.status()) }),
+        )
     }
 
     /// All workflows, newest first.
@@ -101,7 +103,7 @@ impl Service {
         let seen = self.workflow_run(id)?;
         if seen.state.question().is_none() {
             let code = if seen.state.end.is_some() { RefusalCode::Finished } else { RefusalCode::NotReady };
-            let message = format!("workflow {} is {}, and waits for nobody", seen.id, status(&seen));
+            let message = format!("workflow {} is {}, and waits for nobody", seen.id, word(seen.state.status()));
             let hint = "a workflow that is `blocked` waits for an intervention";
             return Err(Problem::new(Status::Refused, code.as_str(), message).hint(hint));
         }
@@ -142,16 +144,20 @@ fn grimoire(recipe: &Recipe, origin: &str) -> Value {
     })
 }
 
-/// The status of a workflow: one that needs a person is blocked.
-fn status(seen: &SeenRun) -> &'static str {
-    match seen.state.status() {
+/// The word for a status of a workflow or of a step: what needs a person is blocked, and what needs another step pends.
+fn word(status: &str) -> &str {
+    match status {
         "held" => "blocked",
-        word => word,
+        "waiting" => "pending",
+        other => other,
     }
 }
 
 fn workflow(seen: &SeenRun) -> Value {
-    let run = view_run::run(seen);
+    let mut run = view_run::run(seen);
+    for step in run["steps"].as_array_mut().into_iter().flatten() {
+        step["status"] = word(step["status"].as_str().unwrap_or_default()).into();
+    }
     let failed = run["steps"].as_array().into_iter().flatten().filter(|step| !step["error"].is_null());
     let mut errors: Vec<Value> = failed.map(|step| json!({ "step": step["id"], "error": step["error"] })).collect();
     if let (Some(End::Failed { error }), true) = (&seen.state.end, errors.is_empty()) {
@@ -167,7 +173,7 @@ fn workflow(seen: &SeenRun) -> Value {
     json!({
         "workflow_id": seen.id,
         "grimoire": seen.plan.recipe.name.as_str(),
-        "status": status(seen),
+        "status": word(seen.state.status()),
         "current_step": run["current_step"],
         "variables": run["variables"],
         "steps": run["steps"],

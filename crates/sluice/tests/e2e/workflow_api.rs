@@ -116,6 +116,8 @@ fn get_workflow_status() {
     listening.event("workflow.blocked");
     let shown = door.get(&format!("/workflows/{id}"));
     assert_eq!((&shown["status"], &shown["current_step"]), (&json!("blocked"), &json!("tests")));
+    let steps: Vec<&str> = shown["steps"].as_array().unwrap().iter().filter_map(|it| it["status"].as_str()).collect();
+    assert!(steps.contains(&"blocked") && steps.contains(&"pending"), "{steps:?}");
     assert_eq!(shown["variables"]["seen"], "looking at it");
     assert_eq!(shown["errors"][0]["step"], "tests");
     assert_eq!(shown["available_actions"], json!(["retry", "skip", "abort", "cancel"]));
