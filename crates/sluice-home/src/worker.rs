@@ -88,6 +88,17 @@ impl Inner {
     }
 }
 
+/// How a worker stands with its engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum News<'a> {
+    /// It is known there.
+    Registered,
+    /// The engine cannot be reached, and this is why. It is tried again and again.
+    Away(&'a str),
+    /// The engine is reached again.
+    Back,
+}
+
 impl Worker {
     /// A worker at this bench. It has the same name for the engine as it had here before.
     pub fn new(bench: Workbench, client: Client, hiring: Hiring) -> Result<Arc<Worker>, Problem> {
@@ -118,8 +129,8 @@ impl Worker {
         &self.crab
     }
 
-    /// Works until it is told to stop, or the engine does not want it. `registered` is called once it is known.
-    pub fn run(self: &Arc<Self>, registered: impl FnOnce()) -> Result<(), Problem> {
+    /// Works until it is told to stop, or the engine does not want it. `tell` hears how it stands with the engine.
+    pub fn run(self: &Arc<Self>, mut tell: impl FnMut(News<'_>)) -> Result<(), Problem> {
         self.forget_what_is_old();
         let weak = Arc::downgrade(self);
         let thread = std::thread::Builder::new().name("heartbeat".into());
@@ -130,16 +141,24 @@ impl Worker {
             }
         });
         spawned.map_err(|error| Problem::fault(error.to_string()))?;
-        let (mut registered, mut wait) = (Some(registered), FIRST_PAUSE);
+        let (mut is_known, mut is_away, mut wait) = (false, false, FIRST_PAUSE);
         while self.goes_on() {
             let ended = self.register().and_then(|()| {
-                registered.take().into_iter().for_each(|registered| registered());
-                wait = FIRST_PAUSE;
+                if !is_known || is_away {
+                    tell(if is_known { News::Back } else { News::Registered });
+                }
+                (is_known, is_away, wait) = (true, false, FIRST_PAUSE);
                 self.listen()
             });
             match ended {
                 Err(problem) if !is_passing(&problem) => return Err(problem),
-                Err(problem) => self.bench.log.line(&format!("not connected: {}", problem.message)),
+                Err(problem) => {
+                    self.bench.log.line(&format!("not connected: {}", problem.message));
+                    if !is_away {
+                        tell(News::Away(&problem.message));
+                    }
+                    is_away = true;
+                }
                 Ok(()) => {}
             }
             if self.goes_on() {

@@ -9,11 +9,11 @@ use sluice_home::lock::{Lock, NoLock};
 use sluice_home::log::Log;
 use sluice_home::places::Places;
 use sluice_home::workbench::Workbench;
-use sluice_home::worker::{Hiring, Worker};
+use sluice_home::worker::{Hiring, News, Worker};
 
 use crate::args;
 use crate::engine::{make_home, places};
-use crate::output::{Exit, Failure, Output, print};
+use crate::output::{Exit, Failure, Output, print, say};
 
 pub(crate) fn run(arguments: args::Worker, output: Output) -> Result<Exit, Failure> {
     let args::Worker { connect, colony, role, name } = arguments;
@@ -57,9 +57,15 @@ pub(crate) fn run(arguments: args::Worker, output: Output) -> Result<Exit, Failu
     sluice_server::each_signal(hears)
         .map_err(|error| Failure::new(Exit::Refused, "fault", format!("signals cannot be heard: {error}")))?;
     let crab = worker.crab().to_owned();
-    worker.run(move || match output {
-        Output::Json => print(&format!("{}\n", json!({ "worker": name, "crab_id": crab, "colony_id": colony }))),
-        Output::People => print(&format!("working as {role} ({crab}) for colony {colony} at {connect}\n")),
+    worker.run(move |news| match (output, news) {
+        (Output::Json, News::Registered) => {
+            print(&format!("{}\n", json!({ "worker": name, "crab_id": crab, "colony_id": colony })));
+        }
+        (Output::People, News::Registered) => {
+            print(&format!("working as {role} ({crab}) for colony {colony} at {connect}\n"));
+        }
+        (_, News::Away(why)) => say(&format!("{why}; trying again")),
+        (_, News::Back) => say("connected again"),
     })?;
     Ok(Exit::Done)
 }
