@@ -95,7 +95,8 @@ fn hindrance(app: &App, bearer: &Bearer, method: &Method, path: &str) -> Option<
         true => None,
         false => {
             let problem = Problem::new(Status::Forbidden, "not_enough", "this token does not allow that");
-            Some(refuse(&problem.hint("`sluice token create --scope person` makes one that does")))
+            let scope = if FOR_WORKERS.iter().any(|begins| path.starts_with(begins)) { "worker" } else { "person" };
+            Some(refuse(&problem.hint(format!("`sluice token create --scope {scope}` makes one that does"))))
         }
     }
 }

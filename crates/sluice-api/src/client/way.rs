@@ -44,7 +44,7 @@ impl Network {
     /// The engine at this address; `authorities` is a file with the certificates to trust instead of the system's.
     pub(super) fn new(url: &str, authorities: Option<&str>) -> Result<Network, Problem> {
         let wrong = || {
-            Problem::bad_request(format!("SLUICE_URL is `{url}`, which is no address of an engine"))
+            Problem::bad_request(format!("`{url}` is no address of an engine"))
                 .hint("say https://host:7433 or http://127.0.0.1:7433")
         };
         Network::at(url, authorities, Some(PORT), wrong)
