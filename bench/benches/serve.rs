@@ -31,9 +31,14 @@ const MOVES: u32 = 300;
 const LASTS: Duration = Duration::from_secs(10);
 /// Connections that reads go over; each process that is moved on has one of its own.
 const READERS: usize = 32;
-/// Processes of five steps each: that makes ten moves.
-const PROCESSES: u32 = 300;
-const STEPS: u32 = 5;
+/// Many short processes, and few long ones. Each step makes two moves, and all moves of all processes fill the time.
+const SHAPES: [Shape; 2] = [Shape { processes: 300, steps: 5 }, Shape { processes: 25, steps: 60 }];
+
+#[derive(Clone, Copy)]
+struct Shape {
+    processes: u32,
+    steps: u32,
+}
 
 /// A connection that is kept.
 struct Line {
@@ -50,20 +55,24 @@ fn main() -> Outcome<()> {
         println!("there is no release build of sluice; make one first: cargo build --release -p sluice");
         return Ok(());
     };
-    let folder = tempfile::tempdir()?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let (mut engine, address) = serve(&program, folder.path())?;
-    let token = secret(&program, folder.path())?;
-    let measured = runtime.block_on(measure(&address, &token, engine.id()));
-    engine.kill()?;
-    engine.wait()?;
-    measured
+    for shape in SHAPES {
+        let folder = tempfile::tempdir()?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let (mut engine, address) = serve(&program, folder.path(), shape)?;
+        let token = secret(&program, folder.path())?;
+        println!("{} processes of {} steps", shape.processes, shape.steps);
+        let measured = runtime.block_on(measure(&address, &token, engine.id(), shape));
+        engine.kill()?;
+        engine.wait()?;
+        measured?;
+    }
+    Ok(())
 }
 
-async fn measure(address: &str, token: &str, engine: u32) -> Outcome<()> {
+async fn measure(address: &str, token: &str, engine: u32, shape: Shape) -> Outcome<()> {
     let mut first = Line::open(address, token).await?;
     let mut ids = Vec::new();
-    for _ in 0..PROCESSES {
+    for _ in 0..shape.processes {
         let started = first.ask("POST", "/v1/processes", r#"{"recipe":"load","cwd":"."}"#).await?;
         ids.push(field(&started, "id").ok_or_else(|| format!("no process: {started}"))?);
     }
@@ -116,13 +125,14 @@ async fn reads(address: &str, token: &str, paths: &[String], what: &str) -> Outc
 async fn moves(address: &str, token: &str, ids: &[String], what: &str) -> Outcome<f64> {
     let began = Instant::now();
     let mut all = Vec::new();
+    let processes = u32::try_from(ids.len())?;
     for (index, id) in ids.iter().enumerate() {
-        let offset = index as f64 / f64::from(PROCESSES);
+        let offset = index as f64 / f64::from(processes);
         let (mut line, id) = (Line::open(address, token).await?, id.clone());
         all.push(tokio::spawn(async move {
             let mut took = Vec::new();
-            let each = f64::from(MOVES) / f64::from(PROCESSES);
-            for number in 0..u32::try_from(LASTS.as_secs())? * MOVES / PROCESSES {
+            let each = f64::from(MOVES) / f64::from(processes);
+            for number in 0..u32::try_from(LASTS.as_secs())? * MOVES / processes {
                 // They do not all move in the same moment.
                 let due = began + Duration::from_secs_f64((f64::from(number) + offset) / each);
                 tokio::time::sleep_until(due.into()).await;
@@ -195,11 +205,11 @@ fn shown(what: &str, mut took: Vec<Duration>, lasted: Duration) -> f64 {
 }
 
 /// An engine that serves a fresh home, with a template of many steps.
-fn serve(program: &Path, folder: &Path) -> Outcome<(Child, String)> {
+fn serve(program: &Path, folder: &Path, shape: Shape) -> Outcome<(Child, String)> {
     let templates = folder.join(".work/templates");
     std::fs::create_dir_all(&templates)?;
     let mut text = "template = \"load\"\ndescription = \"many steps\"\n".to_owned();
-    for number in 0..STEPS {
+    for number in 0..shape.steps {
         let needs = number.checked_sub(1).map(|before| format!("needs = [\"s{before}\"]\n")).unwrap_or_default();
         text.push_str(&format!("\n[[steps]]\nid = \"s{number}\"\ntitle = \"step {number}\"\n{needs}"));
     }
