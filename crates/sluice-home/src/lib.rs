@@ -38,6 +38,7 @@ mod threads;
 pub mod tokens;
 mod triggers;
 pub mod view;
+pub mod view_process;
 pub mod view_run;
 pub mod workbench;
 pub mod worker;

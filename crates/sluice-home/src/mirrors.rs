@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use serde::Serialize;
 use serde_json::{Value, json};
 use sluice_core::run::End;
 use sluice_worker::taskfile;
@@ -15,6 +16,7 @@ use crate::clock::written;
 use crate::ground::Ground;
 use crate::projects::{described, open};
 use crate::runs::SeenRun;
+use crate::view_process::process;
 use crate::view_run;
 
 /// Where they stand, below the folder that a process was started in.
@@ -89,7 +91,7 @@ fn put(seen: &SeenRun, left_out: &mut BTreeSet<PathBuf>) -> Result<(), String> {
     match &seen.state.end {
         None | Some(End::Failed { .. }) => {
             prepare(root, left_out)?;
-            write(&active, &view_run::process(seen))?;
+            write(&active, &process(seen))?;
             remove(&archive)
         }
         Some(End::Completed { .. }) => {
@@ -103,7 +105,7 @@ fn put(seen: &SeenRun, left_out: &mut BTreeSet<PathBuf>) -> Result<(), String> {
 
 /// A process that is completed, with how long everything took.
 fn archived(seen: &SeenRun) -> Value {
-    let mut process = view_run::process(seen);
+    let mut process = serde_json::to_value(process(seen)).unwrap_or_default();
     let ended = seen.state.steps.iter().filter_map(|step| step.ended).max();
     process["started_at"] = json!(written(seen.state.started.0));
     process["completed_at"] = json!(written(ended.map_or(seen.card.updated, |at| at.0.max(seen.state.started.0))));
@@ -112,7 +114,7 @@ fn archived(seen: &SeenRun) -> Value {
 
 /// Puts a file in place as a whole. It is not waited for until the disk has it: the store has what it says, and files are
 /// made up for when an engine starts.
-fn write(path: &Path, document: &Value) -> Result<(), String> {
+fn write(path: &Path, document: &impl Serialize) -> Result<(), String> {
     let mut text = serde_json::to_vec_pretty(document).map_err(|error| error.to_string())?;
     text.push(b'\n');
     let draft = path.with_extension("draft");

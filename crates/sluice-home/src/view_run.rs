@@ -1,7 +1,7 @@
-//! Runs as they are shown: as runs, as processes, and the questions that wait for a person.
+//! Runs as they are shown, and the questions that wait for a person. As processes: [`crate::view_process`].
 
 use serde_json::{Map, Number, Value, json};
-use sluice_core::recipe::{Data, Step, StepId};
+use sluice_core::recipe::{Data, StepId};
 use sluice_core::run::state::ItemStatus;
 use sluice_core::run::{End, Event, Failure, Kind, Question, StepState, StepStatus, Usage};
 use sluice_engine::codec::run_event;
@@ -9,9 +9,7 @@ use sluice_store::Logged;
 
 use crate::clock::written;
 use crate::runs::{SeenRun, Setting};
-
-/// Letters of one step's summary in the summary of its process.
-const LONGEST_LINE: usize = 200;
+use crate::view_process::summed_up;
 
 /// A run, for people and programs.
 pub fn run(seen: &SeenRun) -> Value {
@@ -109,7 +107,7 @@ fn items(seen: &SeenRun, step: StepId) -> Option<Vec<Value>> {
     Some(shown).filter(|items| !items.is_empty())
 }
 
-fn error(seen: &SeenRun, status: &StepStatus) -> Option<String> {
+pub(crate) fn error(seen: &SeenRun, status: &StepStatus) -> Option<String> {
     match status {
         StepStatus::Failed(failure) | StepStatus::Stopping(_, failure) | StepStatus::Retrying { failure, .. } => {
             Some(failure.words(&seen.plan))
@@ -150,131 +148,6 @@ pub fn question(seen: &SeenRun, step: StepId, question: &Question) -> Value {
         "default": question.default,
         "deadline": question.deadline.map(|at| written(at.0)),
     })
-}
-
-/// A process, in the words of its document.
-pub fn process(seen: &SeenRun) -> Value {
-    let (status, summary) = match &seen.state.end {
-        None | Some(End::Failed { .. }) => ("active", None),
-        Some(End::Completed { summary }) => ("completed", Some(summed_up(seen, summary))),
-        Some(End::Cancelled { .. }) => ("cancelled", None),
-    };
-    json!({
-        "id": seen.id,
-        "template": seen.plan.recipe.name.as_str(),
-        "wo_id": Some(&seen.state.given.work_order).filter(|order| !order.is_empty()),
-        "status": status,
-        "summary": summary,
-        "error": if let Some(End::Failed { error }) = &seen.state.end { Some(error) } else { None },
-        "created_at": written(seen.card.created),
-        "updated_at": written(seen.card.updated),
-        "steps": process_steps(seen),
-    })
-}
-
-/// What came of a run: what was said at its end, else what its steps said.
-fn summed_up(seen: &SeenRun, said: &str) -> String {
-    if !said.is_empty() {
-        return said.to_owned();
-    }
-    let steps = seen.plan.recipe.steps.iter().zip(&seen.state.steps);
-    let line = |(step, state): (&Step, &StepState)| {
-        let summary = state.latest.as_ref().map(|outcome| outcome.summary.trim()).filter(|text| !text.is_empty())?;
-        let short: String = summary.lines().next().unwrap_or_default().chars().take(LONGEST_LINE).collect();
-        Some(format!("{}: {short}", step.name))
-    };
-    let lines = steps.filter_map(line).collect::<Vec<_>>();
-    if lines.is_empty() { counted(&seen.state.steps) } else { lines.join("\n") }
-}
-
-/// How many steps ended how: `3 steps completed, 1 skipped`.
-fn counted(steps: &[StepState]) -> String {
-    let count = |word: &str| steps.iter().filter(|step| step.word() == word).count();
-    let (done, skipped) = (count("completed"), count("skipped"));
-    let noun = if done == 1 { "step" } else { "steps" };
-    match skipped {
-        0 => format!("{done} {noun} completed"),
-        _ => format!("{done} {noun} completed, {skipped} skipped"),
-    }
-}
-
-/// How long a step took, or has taken, in seconds.
-fn duration(state: &StepState) -> Option<f64> {
-    let (began, ended) = (state.began?.0, state.ended?.0);
-    #[expect(clippy::cast_precision_loss, reason = "no step takes so long that a millisecond is lost")]
-    let taken = ended.saturating_sub(began) as f64 / 1000.0;
-    (taken >= 0.0).then_some(taken)
-}
-
-/// The steps of a process, each with one of seven statuses, and why it waits.
-pub fn process_steps(seen: &SeenRun) -> Vec<Value> {
-    let steps = seen.plan.recipe.steps.iter().zip(&seen.state.steps);
-    let statuses = statuses(seen);
-    let status_of = |need: &StepId| statuses.get(need.0 as usize).copied().unwrap_or("pending");
-    let shown = steps.enumerate().map(|(index, (step, state))| {
-        let open: Vec<String> = step
-            .needs
-            .iter()
-            .filter(|need| !["completed", "skipped"].contains(&status_of(need)))
-            .map(|need| format!("{} is {}", seen.plan.recipe.step(*need).name, status_of(need)))
-            .collect();
-        let status = statuses[index];
-        // One that was never done has no end, even if the whole process has.
-        let ended = state.ended.filter(|_| ["completed", "failed", "skipped"].contains(&status));
-        json!({
-            "id": step.name.as_str(),
-            "title": step.title.clone().unwrap_or_else(|| step.name.to_string()),
-            "status": status,
-            "needs": step.needs.iter().map(|need| seen.plan.recipe.step(*need).name.as_str()).collect::<Vec<_>>(),
-            "waits_for": if ["pending", "blocked"].contains(&status) { open } else { Vec::new() },
-            "summary": state.latest.as_ref().map(|it| it.summary.clone()),
-            "result": state.latest.as_ref().and_then(|it| it.result.clone()),
-            "error": error(seen, &state.status),
-            "started_at": state.began.map(|at| written(at.0)),
-            "completed_at": ended.map(|at| written(at.0)),
-            "duration_seconds": duration(state),
-        })
-    });
-    shown.collect()
-}
-
-/// The words of a process's steps, each one of seven. A step is looked at once, however many need it.
-fn statuses(seen: &SeenRun) -> Vec<&'static str> {
-    let mut words: Vec<Option<&'static str>> = vec![None; seen.state.steps.len()];
-    for index in 0..words.len() {
-        // Needs have no circles; what a step waits for is looked at before it.
-        let mut open = vec![index];
-        while let Some(at) = open.last().copied() {
-            let id = StepId(u32::try_from(at).unwrap_or(u32::MAX));
-            let needs = seen.plan.recipe.step(id).needs.iter().map(|need| need.0 as usize);
-            let unknown: Vec<usize> = needs.clone().filter(|need| words[*need].is_none()).collect();
-            if words[at].is_none() && !unknown.is_empty() && seen.state.step(id).word() == "waiting" {
-                open.extend(unknown);
-                continue;
-            }
-            let is_broken = needs.into_iter().any(|need| matches!(words[need], Some("failed" | "blocked")));
-            words[at] = Some(word(seen, id, is_broken));
-            open.pop();
-        }
-    }
-    words.into_iter().map(|word| word.unwrap_or("pending")).collect()
-}
-
-fn word(seen: &SeenRun, id: StepId, is_broken: bool) -> &'static str {
-    match seen.state.step(id).word() {
-        "waiting" if is_broken => "blocked",
-        "waiting" => "pending",
-        "ready" | "retrying" => "ready",
-        "running" | "held" => "in_progress",
-        "completed" => "completed",
-        "skipped" => "skipped",
-        // A step that failed only because one before it did is blocked by that.
-        "failed" => match &seen.state.step(id).status {
-            StepStatus::Failed(Failure::Upstream(_)) => "blocked",
-            _ => "failed",
-        },
-        _ => "pending",
-    }
 }
 
 /// Whether a run is shown as a process.

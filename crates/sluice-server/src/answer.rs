@@ -16,7 +16,7 @@ use crate::caller::Caller;
 use crate::run::App;
 
 /// Asks on a thread that may wait, and answers with what came of it.
-pub(crate) async fn ask<T: Serialize + Send + 'static>(
+pub(crate) async fn ask<T: Serialize>(
     app: Arc<App>,
     caller: Caller,
     question: impl FnOnce(&Service, &Who) -> Result<T, Problem> + Send + 'static,
@@ -25,10 +25,11 @@ pub(crate) async fn ask<T: Serialize + Send + 'static>(
     let asked = app.clone();
     let done = tokio::task::spawn_blocking(move || {
         let who = caller.who(&asked.service)?;
-        question(&asked.service, &who)
+        // Written here as well: a long answer would keep all others waiting.
+        question(&asked.service, &who).map(|answer| json(StatusCode::OK, &answer))
     });
     match done.await {
-        Ok(Ok(answer)) => json(StatusCode::OK, &answer),
+        Ok(Ok(response)) => response,
         Ok(Err(problem)) => refuse(&problem),
         Err(broken) => app.broke(&broken.to_string()),
     }

@@ -5,6 +5,7 @@
 //! brought back, is told to look at everything anew (`resync`).
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use axum::Extension;
@@ -19,6 +20,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use sluice_api::Problem;
 use sluice_store::Cursor;
+use tokio::time::Instant;
 
 use crate::answer::refuse;
 use crate::caller::Caller;
@@ -30,6 +32,11 @@ use crate::run::App;
 
 /// How long nothing is said before a sign of life is given.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(15);
+/// What happens within this time after somebody was told something is told together: many who follow a busy log would cost
+/// more than all the work in it. It is a little longer for some than for others, or all would be told in the same moment.
+const GATHER: Duration = Duration::from_millis(25);
+/// So many different times there are, a millisecond apart.
+const TIMES: u64 = 25;
 /// The header in which somebody says how far they had come.
 const LAST_EVENT: &str = "last-event-id";
 
@@ -50,6 +57,9 @@ pub(crate) struct Followed {
 struct Following {
     reading: Reading,
     resync: Option<Value>,
+    /// When they may be told more, and how long after that again.
+    again: Instant,
+    gather: Duration,
 }
 
 /// Where somebody wants to go on: after the last event they name, or with what happens from now on.
@@ -69,16 +79,22 @@ async fn follow(app: Arc<App>, caller: Caller, headers: &HeaderMap, wanted: Foll
     let after = named.filter(|named| *named <= end.0).map_or(end, Cursor);
     let Followed { kind, correlation, .. } = wanted;
     let wanted = Filters { kind, correlation, follow: true, ..Filters::default() };
-    Ok(Following { reading: Reading::begin(app, caller, wanted, after)?, resync })
+    let reading = Reading::begin(app, caller, wanted, after)?;
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let gather = GATHER + Duration::from_millis(COUNT.fetch_add(1, Ordering::Relaxed) % TIMES);
+    Ok(Following { reading, resync, again: Instant::now(), gather })
 }
 
 impl Following {
     /// What comes next, or nothing for a while; `None` when it is over.
     async fn next(&mut self) -> Option<Vec<Arc<Told>>> {
-        match tokio::time::timeout(SIGN_OF_LIFE, self.reading.next()).await {
-            Ok(events) => events,
-            Err(_) => Some(Vec::new()),
-        }
+        tokio::time::sleep_until(self.again).await;
+        let events = match tokio::time::timeout(SIGN_OF_LIFE, self.reading.next()).await {
+            Ok(events) => events?,
+            Err(_) => Vec::new(),
+        };
+        self.again = Instant::now() + self.gather;
+        Some(events)
     }
 }
 

@@ -6,13 +6,14 @@ use axum::body::Bytes;
 use axum::extract::{Path, Query, State};
 use axum::response::Response;
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Value, json};
 use sluice_api::Problem;
 use sluice_api::run::{AnswerQuestion, StartRun, StepHeard, StepReport, StepSays};
 use sluice_api::shown::{Inbox, ProcessAnswer, ProcessList, RunAnswer, RunContext, RunList, RunLog};
 use sluice_home::runs::SeenRun;
 use sluice_home::service::{Service, Who, by_hand};
+use sluice_home::view_process::process as process_shown;
 use sluice_home::view_run;
 
 use crate::answer::{ask, said};
@@ -99,8 +100,13 @@ fn run(seen: &SeenRun) -> Value {
     json!({ "run": view_run::run(seen) })
 }
 
-fn one_process(seen: &SeenRun) -> Value {
-    json!({ "process": view_run::process(seen) })
+/// A process, written when the answer is.
+struct OneProcess(SeenRun);
+
+impl Serialize for OneProcess {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map([("process", process_shown(&self.0))])
+    }
 }
 
 async fn start((State(app), caller): Asked, body: Bytes) -> Response {
@@ -237,7 +243,7 @@ struct All {
 async fn processes((State(app), caller): Asked, Query(filters): Query<All>) -> Response {
     ask(app, caller, move |service, _| {
         let runs = service.list_processes(filters.all)?;
-        Ok(json!({ "processes": runs.iter().map(view_run::process).collect::<Vec<_>>() }))
+        Ok(json!({ "processes": runs.iter().map(process_shown).collect::<Vec<_>>() }))
     })
     .await
 }
@@ -246,20 +252,20 @@ async fn start_process((State(app), caller): Asked, body: Bytes) -> Response {
     ask(app, caller, move |service, who| {
         let mut wanted: StartRun = said(&body)?;
         wanted.by_hand = true;
-        service.start(who, &wanted).map(|seen| one_process(&seen))
+        service.start(who, &wanted).map(OneProcess)
     })
     .await
 }
 
 async fn process((State(app), caller): Asked, Path(id): Path<String>) -> Response {
-    ask(app, caller, move |service, _| service.process(&id).map(|seen| one_process(&seen))).await
+    ask(app, caller, move |service, _| service.process(&id).map(OneProcess)).await
 }
 
 async fn cancel_process((State(app), caller): Asked, Path(id): Path<String>, body: Bytes) -> Response {
     ask(app, caller, move |service, who| {
         let Cancelled { reason } = said(&body)?;
         let seen = service.process(&id)?;
-        service.cancel_run(who, &seen.id, reason.unwrap_or_default()).map(|seen| one_process(&seen))
+        service.cancel_run(who, &seen.id, reason.unwrap_or_default()).map(OneProcess)
     })
     .await
 }
@@ -268,7 +274,7 @@ async fn complete_process((State(app), caller): Asked, Path(id): Path<String>, b
     ask(app, caller, move |service, who| {
         let Completed { summary } = said(&body)?;
         let seen = service.process(&id)?;
-        service.close_run(who, &seen.id, summary.unwrap_or_default()).map(|seen| one_process(&seen))
+        service.close_run(who, &seen.id, summary.unwrap_or_default()).map(OneProcess)
     })
     .await
 }
@@ -281,10 +287,10 @@ async fn process_step(
     ask(app, caller, move |service, who| report(service, who, &id, &step, &verb, &body)).await
 }
 
-fn report(service: &Service, who: &Who, id: &str, step: &str, verb: &str, body: &Bytes) -> Result<Value, Problem> {
+fn report(service: &Service, who: &Who, id: &str, step: &str, verb: &str, body: &Bytes) -> Result<OneProcess, Problem> {
     let StepReport { summary, result } = said(body)?;
     let seen = service.process(id)?;
     let what = by_hand(verb, summary, result)
         .ok_or_else(|| Problem::not_found(format!("a step cannot `{verb}`")).hint("start, complete, fail or skip"))?;
-    service.by_hand(who, &seen, step, what).map(|seen| one_process(&seen))
+    service.by_hand(who, &seen, step, what).map(OneProcess)
 }
