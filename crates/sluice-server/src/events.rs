@@ -155,9 +155,14 @@ fn moment(text: &str) -> Result<String, Problem> {
     if let Ok(time) = text.parse::<jiff::Timestamp>() {
         return Ok(format!("{time:.3}"));
     }
+    // A day, or a time without a zone, is of the zone that events are told in.
+    let utc = text.parse::<jiff::civil::DateTime>().ok().and_then(|time| time.to_zoned(jiff::tz::TimeZone::UTC).ok());
+    if let Some(time) = utc {
+        return Ok(format!("{:.3}", time.timestamp()));
+    }
     let wrong = || {
         Problem::bad_request(format!("`{text}` is no time"))
-            .hint("say 2026-11-15T12:00:00Z, or how long ago: 90s, 5m, 2h, 7d")
+            .hint("say 2026-11-15, 2026-11-15T12:00:00Z, or how long ago: 90s, 5m, 2h, 7d")
     };
     let (number, unit) = text.split_at(text.len() - text.chars().last().map_or(0, char::len_utf8));
     let number: i64 = number.parse().map_err(|_| wrong())?;
@@ -175,6 +180,15 @@ fn moment(text: &str) -> Result<String, Problem> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_day_is_a_time_too() {
+        let at = |text: &str| moment(text).map_err(|problem| problem.message);
+        assert_eq!(at("2026-11-15"), Ok("2026-11-15T00:00:00.000Z".into()));
+        assert_eq!(at("2026-11-15T12:30:00"), Ok("2026-11-15T12:30:00.000Z".into()));
+        assert_eq!(at("2026-11-15T12:30:00+01:00"), Ok("2026-11-15T11:30:00.000Z".into()));
+        assert_eq!(at("2026-13-15"), Err("`2026-13-15` is no time".into()));
+    }
 
     #[test]
     fn patterns() {
