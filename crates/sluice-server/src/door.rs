@@ -68,6 +68,7 @@ impl Inside {
             Some((accepted, self.room.clone().acquire_owned().await.ok()?))
         };
         tokio::select! {
+            biased; // the end first: whoever comes in the same moment is not let in
             () = self.app.ends() => None,
             admitted = admitted => admitted,
         }
