@@ -1,13 +1,15 @@
 //! TASK.md of a task: where it is now, what it says, and writing it.
 //!
-//! While a worktree is bound the file stands there and the home has a mirror of it; otherwise the home's is the file.
+//! While a worktree is bound the file stands there and the home has a mirror of it; otherwise the home's is the file. In
+//! a project that has a TASK.md of its own it has another name in the worktree, and agents are told so.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use sluice_api::Problem;
 use sluice_core::lifecycle::FieldValue;
 use sluice_core::task::frontmatter;
 use sluice_worker::taskfile::{self, FileError, Forgery, Healed, Scalar, TaskFile, Truth, Values};
+use sluice_worker::workspace::task_file;
 
 use crate::clock::written;
 use crate::places::Places;
@@ -40,20 +42,41 @@ pub fn home_file(places: &Places, project: &str, id: &str) -> PathBuf {
 
 /// The file in the worktree, if one is bound.
 fn bound_file(seen: &Seen) -> Option<PathBuf> {
-    seen.state.workspace.bound().map(|name| PathBuf::from(&name.0).join(TASK_FILE))
+    seen.state.workspace.bound().map(|name| task_file(Path::new(&name.0)))
 }
 
-/// Reads a task's file. One that is not in the worktree (an agent removed it) is still in the home.
+/// What an agent is told of the file of its task where TASK.md is the project's; a text that speaks of TASK.md means it.
+pub fn told(workspace: &Path, text: &str) -> String {
+    let file = task_file(workspace);
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    if name == TASK_FILE {
+        return text.to_owned();
+    }
+    format!(
+        "In this repository {TASK_FILE} is a file of the project. The file of your task is {name}, beside it: wherever you \
+         are told of {TASK_FILE}, read and write {name}, and never commit it.\n\n{text}"
+    )
+}
+
+/// What an agent that has been told so is told later.
+pub fn told_again(workspace: &Path, text: &str) -> String {
+    let file = task_file(workspace);
+    text.replace(TASK_FILE, &file.file_name().unwrap_or_default().to_string_lossy())
+}
+
+/// Reads a task's file. One that is not in the worktree, because an agent removed it, says nothing: what the home still
+/// has of it is old, and must not pass a gate.
 pub fn read(places: &Places, seen: &Seen, truth: &Truth) -> Result<FileRead, Problem> {
     let home = home_file(places, &seen.state.about.project, &seen.id);
     let bytes = match bound_file(seen).map(|path| taskfile::read(&path)) {
         Some(Ok(bytes)) => bytes,
-        Some(Err(FileError::Missing { .. })) | None => match taskfile::read(&home) {
+        Some(Err(FileError::Missing { .. })) => Vec::new(),
+        Some(Err(error)) => return Err(unread(&error)),
+        None => match taskfile::read(&home) {
             Ok(bytes) => bytes,
             Err(FileError::Missing { .. }) => Vec::new(),
             Err(error) => return Err(unread(&error)),
         },
-        Some(Err(error)) => return Err(unread(&error)),
     };
     let healed = taskfile::heal(&bytes, truth);
     let forged = if TaskFile::parse(&bytes).value("id").is_some() { healed.forged } else { Vec::new() };
@@ -75,7 +98,7 @@ pub fn write(places: &Places, seen: &Seen, truth: &Truth, feedback: Option<&str>
     if let Some(folder) = home.parent() {
         std::fs::create_dir_all(folder).map_err(|error| Problem::fault(format!("{}: {error}", folder.display())))?;
     }
-    let bound = bound_file(seen).filter(|path| path.parent().is_some_and(std::path::Path::is_dir));
+    let bound = bound_file(seen).filter(|path| path.parent().is_some_and(Path::is_dir));
     let mut healed = None;
     for write in 1..=MOST_WRITES {
         let there = bound.as_ref().and_then(|path| taskfile::read(path).ok());
@@ -131,7 +154,7 @@ pub fn truth(seen: &Seen, tmux_session: Option<&str>) -> Truth {
 }
 
 /// The worktree a task has, for those who look for it by a folder inside.
-pub fn holds(seen: &Seen, folder: &std::path::Path) -> bool {
+pub fn holds(seen: &Seen, folder: &Path) -> bool {
     had(&seen.state.workspace).is_some_and(|root| folder.starts_with(root))
 }
 

@@ -9,7 +9,7 @@ mod state_run;
 
 pub(crate) use git::{create_pr, current_branch};
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -165,6 +165,10 @@ fn end(ground: &Ground, seen: &Seen, sessions: &[Number], whole: bool) -> Done {
 fn tell_worker(ground: &Ground, seen: &Seen, session: Number, effect: &str, text: &str) -> Done {
     let id = session_id(&seen.id, session)?;
     // An engine that was killed may have said it already.
+    let text = match seen.state.workspace.bound() {
+        Some(name) => files::told_again(Path::new(&name.0), text),
+        None => text.to_owned(),
+    };
     match ground.sessions.say(&id, &Say::new(text).once(effect)).map_err(|failure| described(&failure))? {
         Delivery::Delivered { .. } => Ok(Found::Nothing),
         Delivery::NotDelivered { reason } => Err(reason),

@@ -163,7 +163,7 @@ fn fetch(call: Call, branch: &str) -> Result<(), GitError> {
 fn place(git: &Git, repository: &Repository, folder: &Path, wanted: &Wanted<'_>, start: &str) -> Result<(), GitError> {
     let Wanted { run, branch, .. } = wanted;
     if folder.join(".git").exists() {
-        repository.commit_all(folder, "what an earlier attempt left")?;
+        repository.commit_as_it_is(folder, "what an earlier attempt left")?;
         let (head, _) = repository.standing(folder)?;
         if head != start {
             keep(repository, branch, &head)?;

@@ -3,6 +3,7 @@
 //! Arguments travel as they are and never through a shell. Nothing of the caller's git environment leaks in, nothing is
 //! asked on a terminal, and no hook of the user's runs unless a call says so.
 
+mod bring;
 mod error;
 mod name;
 mod quote;

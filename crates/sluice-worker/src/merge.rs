@@ -185,7 +185,7 @@ fn attempt(
             return Err(GitError::NotFastForward { branch: branch.to_owned(), into: into.to_owned() });
         }
         Strategy::Auto | Strategy::MergeCommit => {
-            let tree = merged_tree(repository, branch, &start, tip)?;
+            let tree = merged_tree(repository, branch, into, &start, tip)?;
             let default_message = format!("Merge branch '{branch}'\n");
             let message = request.message.unwrap_or(&default_message);
             (How::MergeCommit, commit_tree(repository, &tree, &[&start, tip], message)?)
@@ -196,7 +196,13 @@ fn attempt(
 }
 
 /// The merge in memory; no file and no branch is touched.
-fn merged_tree(repository: &Repository, branch: &str, ours: &str, theirs: &str) -> Result<String, GitError> {
+pub(crate) fn merged_tree(
+    repository: &Repository,
+    branch: &str,
+    into: &str,
+    ours: &str,
+    theirs: &str,
+) -> Result<String, GitError> {
     let call =
         repository.call().args(["merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", ours, theirs]);
     let ended = call.answer()?;
@@ -204,11 +210,9 @@ fn merged_tree(repository: &Repository, branch: &str, ours: &str, theirs: &str) 
     let mut fields: Vec<String> = fields.map(shown).collect();
     match ended.code {
         Some(0) if !fields.is_empty() => Ok(fields.swap_remove(0)),
-        Some(1) if fields.len() > 1 => Err(GitError::Conflict {
-            branch: branch.to_owned(),
-            into: repository.default_branch().to_owned(),
-            files: fields.split_off(1),
-        }),
+        Some(1) if fields.len() > 1 => {
+            Err(GitError::Conflict { branch: branch.to_owned(), into: into.to_owned(), files: fields.split_off(1) })
+        }
         _ => Err(call.failed(&ended)),
     }
 }

@@ -4,6 +4,7 @@
 //! before everything at risk in it is kept. Which task is in which state is not known here.
 
 mod keep;
+mod listed;
 mod lock;
 mod place;
 mod release;
@@ -20,16 +21,19 @@ use std::path::{Path, PathBuf};
 use crate::git::{GitError, Repository, slug};
 pub use keep::{Kept, Kind};
 use lock::Lock;
+pub(crate) use place::break_stale_locks;
 pub use release::Deleted;
 pub(crate) use release::keep_tip;
 pub use restore::{Restored, Target};
-pub use site::Binding;
 use site::Site;
+pub use site::{Binding, task_file};
 pub use state::{Distance, Head, State, Tree};
 pub use sweep::{Sweep, Swept};
 
 /// The file of a task at the root of its workspace. It is the engine's, and no part of the work.
 pub(crate) const TASK_FILE: &[u8] = b"TASK.md";
+/// The same in a project that has a file of that name.
+pub(crate) const OTHER_TASK_FILE: &[u8] = b".sluice-task.md";
 
 /// The name of a workspace in its pool: letters, digits and `-`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -140,7 +144,7 @@ impl Pool {
             let _lock = self.lock(name)?;
             let placed = self.place(name)?;
             if placed.is_new {
-                place::break_stale_locks(&placed.site);
+                break_stale_locks(&placed.site.admin);
                 self.detach(&placed.site)?;
                 placed.site.finish()?;
             }
@@ -174,7 +178,7 @@ impl Pool {
             }
             None => {
                 if placed.is_new {
-                    place::break_stale_locks(&site);
+                    break_stale_locks(&site.admin);
                     acquired.origin = self.check_out(&site, &binding.branch, base, true)?;
                 } else if site.branch()?.as_ref() != Some(&binding.branch) {
                     let kept = self.make_ready(&site, name, &name.as_owner())?;
@@ -182,6 +186,7 @@ impl Pool {
                     acquired.origin = self.check_out(&site, &binding.branch, base, false)?;
                 }
                 site.finish()?;
+                site.choose_task_file()?;
                 site.bind(binding)?;
             }
         }

@@ -1,6 +1,6 @@
 //! Worktrees, branches and pull requests, for a task.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use sluice_core::task::input::Found;
@@ -8,10 +8,10 @@ use sluice_core::task::state::WorkspaceName;
 use sluice_worker::forge::{Forge, Proposal};
 use sluice_worker::git::Git;
 use sluice_worker::taskfile;
-use sluice_worker::workspace::Binding;
+use sluice_worker::workspace::{Binding, task_file};
 
 use super::Done;
-use crate::files::{self, TASK_FILE};
+use crate::files;
 use crate::ground::{Ground, pool_name};
 use crate::projects::{described, shown};
 use crate::tasks::Seen;
@@ -25,7 +25,7 @@ pub(super) fn acquire(ground: &Arc<Ground>, seen: &Seen, reserved: Option<&Works
     let number = pool_name(&name.0).ok_or_else(|| format!("`{}` is no worktree of the pool", name.0))?;
     let binding = Binding { branch: seen.state.about.branch.clone(), task: seen.id.clone() };
     let acquired = pool.acquire(&number, &binding, None).map_err(|error| described(&error))?;
-    let there = acquired.folder.join(TASK_FILE);
+    let there = task_file(&acquired.folder);
     let home = files::home_file(&ground.places, &seen.state.about.project, &seen.id);
     if !there.exists() && home.exists() {
         let bytes = taskfile::read(&home).map_err(|error| error.to_string())?;
@@ -38,7 +38,7 @@ pub(super) fn acquire(ground: &Arc<Ground>, seen: &Seen, reserved: Option<&Works
 pub(super) fn release(ground: &Arc<Ground>, seen: &Seen, workspace: &str) -> Done {
     let (_, pool) = ground.pool_of(seen).map_err(|problem| problem.message)?;
     let number = pool_name(workspace).ok_or_else(|| format!("`{workspace}` is no worktree of the pool"))?;
-    let there = PathBuf::from(workspace).join(TASK_FILE);
+    let there = task_file(Path::new(workspace));
     if let Ok(bytes) = taskfile::read(&there) {
         let home = files::home_file(&ground.places, &seen.state.about.project, &seen.id);
         home.parent().map_or(Ok(()), std::fs::create_dir_all).map_err(|error| error.to_string())?;

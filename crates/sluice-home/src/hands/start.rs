@@ -12,6 +12,7 @@ use sluice_worker::harness::{Mode, Permissions, Request};
 use sluice_worker::session::{Limits, Place, Say, Spec, Standing, Window};
 
 use super::Done;
+use crate::files;
 use crate::ground::{Ground, session_id, tmux_name};
 use crate::projects::described;
 use crate::tasks::Seen;
@@ -43,7 +44,7 @@ pub(super) fn session(ground: &Arc<Ground>, seen: &Seen, wanted: &StartSession) 
                 Allowed::Full => Permissions::Full,
                 Allowed::Reduced => Permissions::Reduced,
             },
-            prompt: &wanted.prompt,
+            prompt: &files::told(&workspace, &wanted.prompt),
             workspace: &workspace,
             private: &private,
             sluice: &ground.program,

@@ -175,5 +175,6 @@ fn word(kind: Kind) -> &'static str {
         Kind::Commits => "commits",
         Kind::Repository => "a repository inside",
         Kind::Branch => "a branch",
+        Kind::Ignored => "ignored files",
     }
 }

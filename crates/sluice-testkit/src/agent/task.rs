@@ -12,10 +12,16 @@ pub(super) struct TaskText {
     pub(super) body: String,
 }
 
+/// Where it is: in a project that has a TASK.md of its own, agents are told of another name.
+fn place(folder: &Path) -> std::path::PathBuf {
+    let other = folder.join(".sluice-task.md");
+    if other.exists() { other } else { folder.join("TASK.md") }
+}
+
 impl TaskText {
     /// The one in `folder`, if there is one.
     pub(super) fn read(folder: &Path) -> Result<Option<TaskText>, Stop> {
-        match std::fs::read(folder.join("TASK.md")) {
+        match std::fs::read(place(folder)) {
             Ok(bytes) => Ok(Some(TaskText::new(&String::from_utf8_lossy(&bytes)))),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(Stop::error("TASK.md", error)),
@@ -30,7 +36,7 @@ impl TaskText {
 
     pub(super) fn write(&self, folder: &Path) -> Result<(), Stop> {
         let text = format!("{}{}", self.frontmatter, self.body);
-        std::fs::write(folder.join("TASK.md"), text).map_err(|error| Stop::error("TASK.md", error))
+        std::fs::write(place(folder), text).map_err(|error| Stop::error("TASK.md", error))
     }
 
     pub(super) fn field(&self, key: &str) -> Option<String> {

@@ -156,6 +156,14 @@ pub enum GitError {
         /// The path of the submodule.
         path: String,
     },
+    /// Somebody left conflicts in a worktree.
+    #[error("conflicts are unresolved in {}: {}; resolve them there and commit", folder.display(), files.join(", "))]
+    Unresolved {
+        /// The folder of the worktree.
+        folder: PathBuf,
+        /// The files.
+        files: Vec<String>,
+    },
     /// What was stored for a keep is not what lies on disk.
     #[error("what was stored in {reference} is not what lies in {} ({detail}), so nothing was removed; look at the disk and at `git fsck`", folder.display())]
     KeepDiffers {
@@ -260,6 +268,7 @@ impl GitError {
             | GitError::Bound { .. }
             | GitError::NoWorkspace { .. }
             | GitError::Submodule { .. }
+            | GitError::Unresolved { .. }
             | GitError::NoKeep { .. }
             | GitError::FolderThere { .. }
             | GitError::Dirty { .. }

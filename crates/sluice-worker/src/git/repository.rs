@@ -111,46 +111,12 @@ impl Repository {
         Ok(call)
     }
 
-    /// Commits everything in a worktree, new files too; nothing if there is nothing to commit. The user's own hooks are
-    /// not run: this is bookkeeping.
-    pub fn commit_all(&self, worktree: &Path, message: &str) -> Result<Option<String>, GitError> {
-        let call = || self.git.at(worktree);
-        call().args(["add", "--all"]).text()?;
-        if call().args(["diff", "--cached", "--quiet"]).answer()?.code == Some(0) {
-            return Ok(None);
-        }
-        self.signed(call().args(["commit", "--quiet", "--no-verify", "--message", message]))?.text()?;
-        call().args(["rev-parse", "HEAD"]).text().map(Some)
-    }
-
     /// The commit and the content of a worktree, and whether there is something that no commit holds.
     pub fn standing(&self, worktree: &Path) -> Result<(String, bool), GitError> {
         let call = || self.git.at(worktree).looking();
         let head = call().args(["rev-parse", "HEAD"]).text()?;
         let dirty = !call().args(["status", "--porcelain", "--untracked-files=all"]).text()?.is_empty();
         Ok((head, dirty))
-    }
-
-    /// Puts a worktree back to a commit. What was changed since then is kept on `branch`.
-    pub fn put_back(&self, worktree: &Path, commit: &str, branch: &str) -> Result<(), GitError> {
-        self.check_branch(branch)?;
-        self.commit_all(worktree, "changed by somebody who may not")?;
-        let call = || self.git.at(worktree);
-        call().args(["branch", "--force", "--", branch, "HEAD"]).text()?;
-        call().args(["reset", "--quiet", "--hard", commit, "--"]).text().map(drop)
-    }
-
-    /// Merges a branch into what is checked out in a worktree; the error names the files that are in conflict, and
-    /// then nothing is changed.
-    pub fn merge_into(&self, worktree: &Path, branch: &str, message: &str) -> Result<(), GitError> {
-        self.check_branch(branch)?;
-        let call = || self.git.at(worktree);
-        let words = ["merge", "--quiet", "--no-edit", "--no-verify", "-m", message, "--", branch];
-        let merged = self.signed(call().args(words))?.text();
-        if merged.is_err() {
-            drop(call().args(["merge", "--abort"]).answer());
-        }
-        merged.map(drop)
     }
 
     /// Gives a branch another name, wherever it is checked out.

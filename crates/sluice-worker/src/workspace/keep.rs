@@ -37,6 +37,8 @@ pub enum Kind {
     Repository,
     /// A branch that was deleted.
     Branch,
+    /// Files that only the task's branch ignored, moved aside.
+    Ignored,
 }
 
 /// What is kept, and as what it can be brought back.
@@ -154,6 +156,20 @@ pub(crate) fn keep(site: &Site, task: &str, workspace: &str) -> Result<(Option<K
         }
     }
     Err(GitError::Changing { folder: site.folder.clone() })
+}
+
+/// A keep for what is moved aside from a worktree in which nothing else would be lost.
+pub(crate) fn keep_aside(site: &Site, task: &str, workspace: &str, risk: &Risk) -> Result<Kept, GitError> {
+    let mut note = Note::new(task);
+    note.workspace = Some(workspace.to_owned());
+    note.branch = risk.branch.clone();
+    note.head = risk.head.clone();
+    note.what = vec![Kind::Ignored];
+    let tree = match &risk.head {
+        Some(head) => site.call().args(["rev-parse", "--verify", &format!("{head}^{{tree}}")]).text()?,
+        None => Scratch::new(site).tree(site, Vec::new())?,
+    };
+    write(&site.repository, &note, &tree)
 }
 
 fn store(site: &Site, task: &str, workspace: &str, risk: &Risk) -> Result<Kept, GitError> {

@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 
 use super::keep::{self, Kept};
 use super::site::{Site, gone};
-use super::{Pool, TASK_FILE, WorkspaceName};
+use super::{OTHER_TASK_FILE, Pool, TASK_FILE, WorkspaceName};
 use crate::git::GitError;
 use crate::taskfile::DRAFT;
 
@@ -70,13 +70,14 @@ impl Pool {
         Ok(Placed { site, is_new: true, kept, set_aside })
     }
 
-    /// Tells git, once for all worktrees of the repository, that TASK.md is not part of the work, nor is a draft of it
+    /// Tells git, once for all worktrees of the repository, that the file of a task is not part of the work, nor is a draft of it
     /// that stands beside it for a moment: an agent that commits everything would take it along.
     fn exclude_task_file(&self) -> Result<(), GitError> {
         let folder = self.repository().common().join("info");
         let path = folder.join("exclude");
-        let task_file = String::from_utf8_lossy(TASK_FILE);
-        let lines = [format!("/{task_file}"), format!("/.{task_file}{DRAFT}*")];
+        let names = [TASK_FILE, OTHER_TASK_FILE].map(String::from_utf8_lossy);
+        let lines = names.iter().flat_map(|name| [format!("/{name}"), format!("/.{name}{DRAFT}*")]);
+        let lines: Vec<String> = lines.collect();
         let there = match fs::read(&path) {
             Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
             Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
@@ -108,9 +109,9 @@ pub(super) fn unregister(site: &Site) -> Result<(), GitError> {
 
 /// Removes locks that a killed git has left in a worktree of ours; those of the shared repository are not ours. A lock
 /// that is not old yet is given the time to become so, or to go.
-pub(super) fn break_stale_locks(site: &Site) {
+pub(crate) fn break_stale_locks(admin: &Path) {
     for name in ["index.lock", "HEAD.lock", "ORIG_HEAD.lock"] {
-        let path = site.admin.join(name);
+        let path = admin.join(name);
         while let Ok(written) = fs::metadata(&path).and_then(|it| it.modified()) {
             let age = SystemTime::now().duration_since(written).unwrap_or(STALE);
             if age >= STALE {
@@ -121,7 +122,7 @@ pub(super) fn break_stale_locks(site: &Site) {
         }
     }
     // git locks a worktree while it makes it, and a kill leaves that lock.
-    let locked = site.admin.join("locked");
+    let locked = admin.join("locked");
     if fs::read_to_string(&locked).is_ok_and(|reason| reason.trim() == "initializing") {
         drop(gone(fs::remove_file(&locked)));
     }

@@ -1,8 +1,8 @@
 //! The one way by which a workspace is emptied or removed and a branch is deleted.
 //!
 //! It fails closed: what would be lost is kept first, and only what is known to be kept is removed. Files that the
-//! default branch ignores too stay where they are, so that caches stay warm; those that only the task's branch ignores
-//! are removed. The branch itself stays.
+//! default branch ignores too are caches: they stay where they are while the workspace does. Those that only the task's
+//! branch ignores may be work, and are moved aside. The branch itself stays.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -13,7 +13,7 @@ use super::keep::{self, Kept, Kind, Note};
 use super::place;
 use super::risk::Risk;
 use super::site::{Binding, Site, gone};
-use super::{Pool, TASK_FILE, WorkspaceName};
+use super::{Pool, WorkspaceName};
 use crate::git::{GitError, path_of};
 
 /// What became of a branch that was to be deleted.
@@ -60,7 +60,11 @@ impl Pool {
         if !site.is_present() {
             return self.forget(&site, name, task);
         }
-        let (kept, _) = self.clear(&site, name, task)?;
+        let (kept, risk, _) = self.clear(&site, name, task)?;
+        let kept = match ignores_otherwise(&site, &risk, &self.repository().default_commit()?)? {
+            true => self.leave(&site, name, task, kept, &risk)?,
+            false => kept,
+        };
         // Renamed first: what is removed half-way can then never be taken for a workspace with deleted files.
         let _lock = self.lock_all()?;
         let doomed = place::free_name(&self.root().join(format!(".removed-{name}")));
@@ -100,18 +104,14 @@ impl Pool {
 
     /// Keeps, then resets to the default branch.
     pub(super) fn empty(&self, site: &Site, name: &WorkspaceName, task: &str) -> Result<Option<Kept>, GitError> {
-        let (kept, _) = self.clear(site, name, task)?;
-        self.detach(site)?;
-        Ok(kept)
+        let (kept, risk, _) = self.clear(site, name, task)?;
+        self.leave(site, name, task, kept, &risk)
     }
 
     /// Keeps, and makes sure that any branch can be checked out.
     pub(super) fn make_ready(&self, site: &Site, name: &WorkspaceName, task: &str) -> Result<Option<Kept>, GitError> {
-        let (kept, was_touched) = self.clear(site, name, task)?;
-        if was_touched {
-            self.detach(site)?;
-        }
-        Ok(kept)
+        let (kept, risk, was_touched) = self.clear(site, name, task)?;
+        if was_touched { self.leave(site, name, task, kept, &risk) } else { Ok(kept) }
     }
 
     /// Puts it on the default branch's commit.
@@ -120,19 +120,52 @@ impl Pool {
         if site.admin.join("BISECT_START").exists() {
             site.call().args(["bisect", "reset", &commit]).run()?;
         }
-        site.call().args(["checkout", "--quiet", "--force", "--detach", &commit]).run()?;
-        // What only the task's branch ignored.
-        site.call().args(["clean", "-ffdq"]).run()
+        site.call().args(["checkout", "--quiet", "--force", "--detach", &commit]).run()
     }
 
-    /// Keeps, then removes what is kept from the workspace. Whether there was anything to do.
-    fn clear(&self, site: &Site, name: &WorkspaceName, task: &str) -> Result<(Option<Kept>, bool), GitError> {
+    /// Puts it on the default branch's commit, without what only the branch ignored that is checked out now: it would
+    /// be overwritten where the default branch has a file of that name, and be in the next task's way elsewhere.
+    fn leave(
+        &self,
+        site: &Site,
+        name: &WorkspaceName,
+        task: &str,
+        kept: Option<Kept>,
+        risk: &Risk,
+    ) -> Result<Option<Kept>, GitError> {
+        let in_the_way = overwritten(site, risk, &self.repository().default_commit()?)?;
+        let kept = self.set_apart(site, name, task, kept, risk, in_the_way)?;
+        self.detach(site)?;
+        self.set_apart(site, name, task, kept, risk, unknown(site)?)
+    }
+
+    /// Moves aside what only a branch ignored; for that there is a keep, if need be a new one.
+    fn set_apart(
+        &self,
+        site: &Site,
+        name: &WorkspaceName,
+        task: &str,
+        kept: Option<Kept>,
+        risk: &Risk,
+        paths: Vec<Vec<u8>>,
+    ) -> Result<Option<Kept>, GitError> {
+        if paths.is_empty() {
+            return Ok(kept);
+        }
+        let kept = kept.map_or_else(|| keep::keep_aside(site, task, name.as_str(), risk), Ok)?;
+        self.set_aside(site, paths, &kept)?;
+        Ok(Some(kept))
+    }
+
+    /// Keeps, then removes what is kept from the workspace. What was at risk, and whether there was anything to do.
+    fn clear(&self, site: &Site, name: &WorkspaceName, task: &str) -> Result<(Option<Kept>, Risk, bool), GitError> {
         site.mend_link()?;
-        place::break_stale_locks(site);
+        place::break_stale_locks(&site.admin);
         let (kept, risk) = keep::keep(site, task, name.as_str())?;
         remove_task_file(site)?;
+        risk.listed.show(site, None)?;
         if kept.is_none() && risk.is_untouched(site) {
-            return Ok((None, false));
+            return Ok((None, risk, false));
         }
         if let Some(kept) = &kept {
             remove_untracked(site, &risk)?;
@@ -146,12 +179,9 @@ impl Pool {
         }
         if let Some(kept) = &kept {
             // Now the committed rules hold. What only uncommitted rules ignored was perhaps meant to be work.
-            let call = site.call().args(["ls-files", "--others", "--exclude-standard", "--directory", "-z"]);
-            let left = call.bytes()?;
-            let left = left.split(|byte| *byte == 0).filter(|path| !path.is_empty());
-            self.set_aside(site, left.map(|path| path.strip_suffix(b"/").unwrap_or(path)), kept)?;
+            self.set_aside(site, unknown(site)?, kept)?;
         }
-        Ok((kept, true))
+        Ok((kept, risk, true))
     }
 
     /// The folder is gone; what git still knows of it is kept and forgotten.
@@ -214,14 +244,57 @@ pub(crate) fn keep_tip(
     keep::write(repository, &note, &tree).map(Some)
 }
 
-/// Removes TASK.md, unless the repository has a file of that name, which a reset brings back.
+/// What git neither knows nor ignores, folders as a whole where nothing in them is known.
+fn unknown(site: &Site) -> Result<Vec<Vec<u8>>, GitError> {
+    let how = ["--others", "--exclude-standard", "--directory", "--no-empty-directory", "-z"];
+    let bytes = site.call().arg("ls-files").args(how).bytes()?;
+    let paths = bytes.split(|byte| *byte == 0).filter(|path| !path.is_empty());
+    Ok(paths.map(|path| path.strip_suffix(b"/").unwrap_or(path).to_vec()).collect())
+}
+
+/// What lies where the commit has files and what is checked out has none. All changes have been kept, so git ignores it.
+fn overwritten(site: &Site, risk: &Risk, commit: &str) -> Result<Vec<Vec<u8>>, GitError> {
+    let Some(head) = &risk.head else { return Ok(Vec::new()) };
+    let how = ["diff-tree", "-r", "-z", "--no-renames", "--diff-filter=A", "--name-only"];
+    let bytes = site.call().args(how).args([head, commit]).bytes()?;
+    let mut found: Vec<Vec<u8>> = Vec::new();
+    for path in bytes.split(|byte| *byte == 0).filter(|path| !path.is_empty()) {
+        let ends = (0..path.len()).filter(|at| path[*at] == b'/').chain([path.len()]);
+        // The file itself, or a file where one of its folders is to be.
+        let there = ends.map(|end| &path[..end]).find(|part| {
+            let full = path_of(&site.folder, part);
+            fs::symlink_metadata(&full).is_ok_and(|it| *part == path || !it.is_dir())
+        });
+        if let Some(part) = there.filter(|part| !found.iter().any(|it| it == part)) {
+            found.push(part.to_vec());
+        }
+    }
+    Ok(found)
+}
+
+/// Whether what is checked out has other rules for what is ignored than this commit.
+fn ignores_otherwise(site: &Site, risk: &Risk, commit: &str) -> Result<bool, GitError> {
+    let Some(head) = &risk.head else { return Ok(true) };
+    let call = site.call().args(["diff", "--quiet", head, commit, "--", ":(top,glob)**/.gitignore"]);
+    let ended = call.answer()?;
+    match ended.code {
+        Some(0) => Ok(false),
+        Some(1) => Ok(true),
+        _ => Err(call.failed(&ended)),
+    }
+}
+
+/// Removes the task's file, unless the repository has a file of that name, which a reset brings back.
 fn remove_task_file(site: &Site) -> Result<(), GitError> {
-    let path = path_of(&site.folder, TASK_FILE);
+    let path = path_of(&site.folder, site.task_file());
     if fs::symlink_metadata(&path).is_err() {
         return Ok(());
     }
-    let tracked =
-        site.call().option("--literal-pathspecs").args(["ls-files", "-z", "--"]).arg(OsStr::from_bytes(TASK_FILE));
+    let tracked = site
+        .call()
+        .option("--literal-pathspecs")
+        .args(["ls-files", "-z", "--"])
+        .arg(OsStr::from_bytes(site.task_file()));
     if tracked.bytes()?.is_empty() {
         gone(fs::remove_file(&path)).map_err(GitError::file("cannot remove", &path))?;
     }

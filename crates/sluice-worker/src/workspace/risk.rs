@@ -1,7 +1,8 @@
 //! What would be lost if a worktree were reset or removed.
 //!
-//! It looks and stores blobs, and changes neither the branch nor the index nor a file. Ignored files are not counted,
-//! and neither is TASK.md at the root, which is the engine's.
+//! It looks and stores blobs, and changes neither the branch nor the index nor a file. Ignored files are not counted:
+//! those that only the task's branch ignores are found when it is left. TASK.md at the root is not counted either,
+//! because it is the engine's.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -11,7 +12,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::TASK_FILE;
+use super::listed::Listed;
 use super::site::{Site, gone};
 use crate::git::{Changes, GitError, path_of, quote, shown};
 
@@ -38,6 +39,8 @@ pub(crate) struct Risk {
     pub(crate) branch: Option<String>,
     /// What git says about the files.
     pub(crate) changes: Changes,
+    /// What the index says and git's answer leaves out. The repositories stand among the changes, too.
+    pub(crate) listed: Listed,
     /// Files that differ from the last commit or from the index, and those git does not know.
     pub(crate) files: BTreeMap<Vec<u8>, Found>,
     /// Files that the last commit has and the disk has not.
@@ -66,17 +69,15 @@ impl Risk {
     fn look(site: &Site, before: Option<&Risk>) -> Result<Risk, GitError> {
         let mut risk = Risk::default();
         if site.is_present() {
-            risk.changes = Changes::of(site.call())?;
-            risk.changes.forget(TASK_FILE);
-            if let Some((path, _)) = risk.changes.tracked.iter().find(|(_, change)| change.submodule) {
-                return Err(GitError::Submodule { folder: site.folder.clone(), path: shown(path) });
-            }
+            risk.listed = Listed::of(site)?;
+            risk.changes = changes(site, &risk.listed)?;
         } else {
             risk.changes.head = site.head()?;
             risk.changes.branch = site.branch()?;
         }
         risk.head = risk.changes.head.clone();
         let is_staged = !risk.changes.unmerged.is_empty() || risk.changes.tracked.iter().any(|(_, it)| it.staged);
+        risk.take_repositories(site)?;
         if is_staged || !site.is_present() {
             risk.index = index(site, &risk)?;
         }
@@ -102,13 +103,25 @@ impl Risk {
         self.changes.is_empty() && self.index.is_none() && !self.head_lost && self.lost.is_empty()
     }
 
+    /// Repositories inside are moved away as a whole, whatever git says of them. What has changed in a submodule cannot
+    /// be kept.
+    fn take_repositories(&mut self, site: &Site) -> Result<(), GitError> {
+        let repositories = &self.listed.repositories;
+        self.changes.tracked.retain(|(path, change)| !(change.submodule && repositories.contains(path)));
+        self.changes.nested.extend(repositories.iter().cloned());
+        match self.changes.tracked.iter().find(|(_, change)| change.submodule) {
+            Some((path, _)) => Err(GitError::Submodule { folder: site.folder.clone(), path: shown(path) }),
+            None => Ok(()),
+        }
+    }
+
     fn find_files(&mut self, site: &Site, store: bool) -> Result<(), GitError> {
         let changes = &self.changes;
         let known = changes.tracked.iter().map(|(path, _)| path).chain(changes.unmerged.iter().map(|it| &it.path));
-        let task_file = TASK_FILE.to_vec();
+        let task_file = site.task_file().to_vec();
         let mut paths: BTreeSet<&Vec<u8>> = known.chain(&changes.untracked).collect();
         // It goes along with what is kept, for whoever looks at that later.
-        if fs::symlink_metadata(path_of(&site.folder, TASK_FILE)).is_ok_and(|it| !it.is_dir()) {
+        if fs::symlink_metadata(path_of(&site.folder, &task_file)).is_ok_and(|it| !it.is_dir()) {
             paths.insert(&task_file);
         }
         let (mut regular, mut removed) = (Vec::new(), BTreeSet::new());
@@ -173,6 +186,19 @@ impl Risk {
     }
 }
 
+/// What git says about the files, with what it was told not to see.
+fn changes(site: &Site, listed: &Listed) -> Result<Changes, GitError> {
+    let mut changes = if listed.hidden.is_empty() {
+        Changes::of(site.call())?
+    } else {
+        let scratch = Scratch::copy(site)?;
+        listed.show(site, Some(&scratch.path))?;
+        Changes::of(site.call().env("GIT_INDEX_FILE", &scratch.path))?
+    };
+    changes.forget(site.task_file());
+    Ok(changes)
+}
+
 /// Those of the commits that no branch, remote or tag reaches; nor, if asked, what is kept already.
 fn unreached(site: &Site, commits: &BTreeSet<String>, kept_counts: bool) -> Result<BTreeSet<String>, GitError> {
     let mut call =
@@ -224,12 +250,7 @@ fn hash(site: &Site, store: bool, how: &[&str], input: Vec<u8>) -> Result<Vec<St
 /// The tree of the index, if it differs from the last commit's. Of a file in conflict it has our side.
 fn index(site: &Site, risk: &Risk) -> Result<Option<String>, GitError> {
     let real = site.admin.join("index");
-    let scratch = Scratch::new(site);
-    match fs::copy(&real, &scratch.path) {
-        Ok(_) => {}
-        Err(error) if error.kind() == ErrorKind::NotFound => {}
-        Err(error) => return Err(GitError::file("cannot read", &real)(error)),
-    }
+    let scratch = Scratch::copy(site)?;
     let mut lines = Vec::new();
     for side in &risk.changes.unmerged {
         lines.push(entry("0", &"0".repeat(side.id.len()), &side.path));
@@ -262,6 +283,15 @@ impl Scratch {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         Scratch { path: site.admin.join(format!("sluice-index-{}-{number}", std::process::id())) }
+    }
+
+    /// One like the worktree's.
+    pub(crate) fn copy(site: &Site) -> Result<Scratch, GitError> {
+        let (scratch, real) = (Scratch::new(site), site.admin.join("index"));
+        match fs::copy(&real, &scratch.path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(GitError::file("cannot read", &real)(error)),
+            Ok(_) | Err(_) => Ok(scratch),
+        }
     }
 
     /// Starts from this commit.

@@ -10,7 +10,11 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::{OTHER_TASK_FILE, TASK_FILE};
 use crate::git::{Call, GitError, Repository, path_of};
+
+/// The note that TASK.md of this worktree is a file of the project.
+const TAKEN: &str = "sluice-task-file-taken";
 
 /// What a workspace is lent for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -139,6 +143,22 @@ impl Site {
         gone(fs::remove_file(self.binding_path())).map_err(GitError::file("cannot remove", &self.binding_path()))
     }
 
+    /// The name of the task's file in this worktree.
+    pub(crate) fn task_file(&self) -> &'static [u8] {
+        task_file_name(&self.admin)
+    }
+
+    /// Chooses the name of the task's file: a file of the project that is called TASK.md stays the project's.
+    pub(crate) fn choose_task_file(&self) -> Result<(), GitError> {
+        let call = self.call().option("--literal-pathspecs").args(["ls-files", "-z", "--"]);
+        let is_taken = !call.arg(std::ffi::OsStr::from_bytes(TASK_FILE)).bytes()?.is_empty();
+        let mark = self.admin.join(TAKEN);
+        if is_taken {
+            return fs::write(&mark, "").map_err(GitError::file("cannot write", &mark));
+        }
+        gone(fs::remove_file(&mark)).map_err(GitError::file("cannot remove", &mark))
+    }
+
     fn binding_path(&self) -> PathBuf {
         self.admin.join("sluice-binding")
     }
@@ -170,6 +190,25 @@ impl Site {
     }
 }
 
+/// The file of the task that has this worktree, whether or not it is there: TASK.md at its root, or a file of another
+/// name where the project has one of that name.
+pub fn task_file(folder: &Path) -> PathBuf {
+    let admin = fs::read(folder.join(".git")).ok().and_then(|link| link_target(&link));
+    match admin {
+        Some(admin) => path_of(folder, task_file_name(&folder.join(admin))),
+        // Without its link a worktree cannot say it, but a file can be there.
+        None => [OTHER_TASK_FILE, TASK_FILE]
+            .map(|name| path_of(folder, name))
+            .into_iter()
+            .find(|path| path.exists())
+            .unwrap_or_else(|| path_of(folder, TASK_FILE)),
+    }
+}
+
+fn task_file_name(admin: &Path) -> &'static [u8] {
+    if admin.join(TAKEN).exists() { OTHER_TASK_FILE } else { TASK_FILE }
+}
+
 /// The folders that git keeps for worktrees.
 fn admins(repository: &Repository) -> Result<Vec<PathBuf>, GitError> {
     let path = repository.common().join("worktrees");
@@ -193,7 +232,7 @@ fn target(admin: &Path) -> Option<PathBuf> {
 }
 
 /// Where the `.git` of a worktree leads to.
-fn link_target(link: &[u8]) -> Option<PathBuf> {
+pub(crate) fn link_target(link: &[u8]) -> Option<PathBuf> {
     let named = link.strip_prefix(b"gitdir: ")?;
     Some(path_of(Path::new(""), named.strip_suffix(b"\n").unwrap_or(named)))
 }

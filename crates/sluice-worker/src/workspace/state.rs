@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 
 use super::site::{Binding, Site};
-use super::{Pool, TASK_FILE, WorkspaceName};
+use super::{Pool, WorkspaceName};
 use crate::git::{Changes, GitError};
 
 /// What is checked out.
@@ -158,6 +158,6 @@ impl Pool {
 
 fn changes(site: &Site) -> Result<Changes, GitError> {
     let mut changes = Changes::of(site.call())?;
-    changes.forget(TASK_FILE);
+    changes.forget(site.task_file());
     Ok(changes)
 }

@@ -226,10 +226,13 @@ fn a_repository_that_has_a_task_file_of_its_own_keeps_it() {
     let pool = ground.pool();
     for (task, branch) in [("t-1", "task"), ("t-2", "old"), ("t-3", "task")] {
         let folder = pool.acquire(&name("1"), &binding(task, branch), None).unwrap().folder;
-        fs::write(folder.join("TASK.md"), "the engine's").unwrap();
+        let file = sluice_worker::workspace::task_file(&folder);
+        assert_eq!(file, folder.join(".sluice-task.md"));
+        fs::write(&file, "the engine's").unwrap();
         assert!(!pool.status(&name("1")).unwrap().unwrap().dirty);
         assert_eq!(pool.release(&name("1"), task).unwrap(), None);
         assert_eq!(ground.sh(&folder, "cat TASK.md; git status --porcelain"), "newer");
+        assert!(!file.exists());
     }
 }
 

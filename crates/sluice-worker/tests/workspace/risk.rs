@@ -171,6 +171,55 @@ line" 'quo"te' "apo'stroph" 'back\slash' 'tab	tab' '-rf' ' space ' '$(touch pwne
         "Repository",
     ),
     (
+        "another repository inside that was added",
+        r#"
+        git init -q nested; cd nested; git config user.name N; git config user.email n@localhost
+        echo n > n; git add n; git commit -qm n; cd ..; git add nested 2>/dev/null"#,
+        "Staged Repository",
+    ),
+    (
+        "another repository inside that was committed",
+        r#"
+        git init -q nested; cd nested; git config user.name N; git config user.email n@localhost
+        echo n > n; git add n; git commit -qm n; cd ..; git add -A 2>/dev/null; git commit -qm link"#,
+        "Repository",
+    ),
+    (
+        "another repository inside that was committed and went on",
+        r#"
+        git init -q nested; cd nested; git config user.name N; git config user.email n@localhost
+        echo n > n; git add n; git commit -qm n; cd ..; git add -A 2>/dev/null; git commit -qm link
+        cd nested; echo more > more; git add more; git commit -qm more; echo dirty >> n; echo loose > loose"#,
+        "Repository",
+    ),
+    (
+        "files where git takes a folder for another repository",
+        r#"
+        git init -q nested; cd nested; git config user.name N; git config user.email n@localhost
+        echo n > n; git add n; git commit -qm n; cd ..; git add -A 2>/dev/null; git commit -qm link; rm -rf nested/.git"#,
+        "Repository",
+    ),
+    (
+        "files that only the branch ignores",
+        r#"
+        printf 'secret/\n*.key\n' >> .gitignore; git commit -qam rules
+        mkdir -p secret dir/deep; echo s > secret/s; echo k > dir/deep/a.key; echo k > b.key"#,
+        "Ignored",
+    ),
+    (
+        "a file that the branch ignores and the default branch has",
+        r#"
+        git rm -q --cached a.txt dir/b.txt; printf '/a.txt\n/dir\n' >> .gitignore; git commit -qam untracked
+        echo mine > a.txt; rm -r dir; echo mine > dir"#,
+        "Ignored",
+    ),
+    (
+        "files that only the branch ignores, and changes",
+        r#"
+        printf 'secret/\n' >> .gitignore; git commit -qam rules; mkdir secret; echo s > secret/s; echo four >> a.txt"#,
+        "Unstaged",
+    ),
+    (
         "an old lock of a killed git",
         "echo x > x; f=$(git rev-parse --git-path index.lock); : > $f; touch -d '1 minute ago' $f",
         "Untracked",
@@ -197,10 +246,16 @@ fn run(case: &(&str, &str, &str), act: impl Fn(&Pool) -> Option<Kept>, after: im
         pool.restore("t-1", kept.number, &Target::Folder(folder.clone()))
             .unwrap_or_else(|error| panic!("{title}: {error}"));
         let restored = ground.picture(&folder);
+        // The file of a task goes along with changes; it is in the home anyway.
+        let before = if what == "Ignored" { without_task_file(&before) } else { before };
         assert!(restored == before, "{title}: before\n{before}\nafter\n{restored}");
     }
     ground.sh(&ground.repository_folder(), "git fsck --connectivity-only 2>&1");
     after(&ground, &pool, &acquired.folder, title);
+}
+
+fn without_task_file(picture: &str) -> String {
+    picture.lines().filter(|line| !line.starts_with("TASK.md")).map(|line| format!("{line}\n")).collect()
 }
 
 #[test]
@@ -254,6 +309,56 @@ fn swept_work_comes_back() {
             assert!(pool.gc(&[], None).unwrap().removed.is_empty(), "{title}");
         });
     }
+}
+
+#[test]
+fn changes_that_git_was_told_not_to_see_come_back() {
+    for flag in ["--assume-unchanged", "--skip-worktree"] {
+        for how in ["release", "destroy", "gc"] {
+            let ground = Ground::new();
+            let pool = ground.pool();
+            let folder = pool.acquire(&name("1"), &binding("t-1", "task"), None).unwrap().folder;
+            ground
+                .sh(&folder, &format!("git update-index {flag} a.txt run.sh image.bin; echo mine > a.txt; rm run.sh"));
+            assert_eq!(ground.sh(&folder, "git status --porcelain"), "", "{flag}: git sees nothing");
+            let kept = match how {
+                "release" => pool.release(&name("1"), "t-1").unwrap(),
+                "destroy" => pool.destroy(&name("1"), "t-1").unwrap(),
+                _ => pool.gc(&[], None).unwrap().removed.remove(0).outcome.unwrap(),
+            };
+            let restored = ground.path("restored");
+            pool.restore("t-1", kept.unwrap().number, &Target::Folder(restored.clone())).unwrap();
+            assert_eq!(fs::read_to_string(restored.join("a.txt")).unwrap(), "mine\n", "{flag}, {how}");
+            // The next task starts from what is committed, and git sees what it does.
+            let next = pool.acquire(&name("1"), &binding("t-2", "next"), None).unwrap().folder;
+            assert_eq!(fs::read_to_string(next.join("a.txt")).unwrap(), "one\ntwo\nthree\n", "{flag}, {how}");
+            assert!(next.join("run.sh").exists(), "{flag}, {how}");
+            assert_eq!(ground.sh(&next, "echo x >> a.txt; git status --porcelain"), " M a.txt", "{flag}, {how}");
+        }
+    }
+}
+
+#[test]
+fn a_task_md_of_the_project_stays_the_projects() {
+    let ground = Ground::new();
+    ground.sh(&ground.repository_folder(), "echo project > TASK.md; git add TASK.md; git commit -qm theirs");
+    let pool = ground.pool();
+    let folder = pool.acquire(&name("1"), &binding("t-1", "task"), None).unwrap().folder;
+    let file = sluice_worker::workspace::task_file(&folder);
+    assert_eq!(file, folder.join(".sluice-task.md"));
+    fs::write(&file, "the task's").unwrap();
+    assert!(!pool.status(&name("1")).unwrap().unwrap().dirty);
+    // What is done to the project's file is work.
+    fs::write(folder.join("TASK.md"), "changed").unwrap();
+    assert!(pool.status(&name("1")).unwrap().unwrap().dirty);
+    let kept = pool.release(&name("1"), "t-1").unwrap().unwrap();
+    assert!(!file.exists() && fs::read_to_string(folder.join("TASK.md")).unwrap() == "project\n");
+    let restored = ground.path("restored");
+    pool.restore("t-1", kept.number, &Target::Folder(restored.clone())).unwrap();
+    assert_eq!(fs::read_to_string(restored.join("TASK.md")).unwrap(), "changed");
+    ground.sh(&ground.repository_folder(), "git rm -q TASK.md; git commit -qm gone");
+    pool.acquire(&name("1"), &binding("t-2", "next"), None).unwrap();
+    assert_eq!(sluice_worker::workspace::task_file(&folder), folder.join("TASK.md"));
 }
 
 #[test]

@@ -88,6 +88,47 @@ fn in_the_middle_of_a_fan_out() {
 }
 
 #[test]
+fn in_the_middle_of_a_conflict() {
+    let home = fresh();
+    let (told, go) = (home.pipe("told"), home.pipe("go"));
+    // Whoever merges the file is held up the first time, and gives up with markers in it, as git does.
+    std::fs::write(home.repository().join(".gitattributes"), "both.txt merge=slow\n").unwrap();
+    std::fs::write(home.repository().join("both.txt"), "before\n").unwrap();
+    let driver = format!(
+        "if mkdir {once}; then echo > {told}; cat {go}; fi; echo '<<<<<<< markers' > %A; exit 1",
+        once = home.path("once").display(),
+        told = told.path(),
+        go = go.path()
+    );
+    home.git(&["config", "merge.slow.driver", &driver]);
+    home.git(&["add", "-A"]);
+    home.git(&["commit", "--quiet", "-m", "merged slowly"]);
+    let steps = "steps:
+  - name: all
+    type: parallel-agents
+    harness: shell
+    max_concurrent: 2
+    for_each: [a, b]
+    on_failure: continue
+    prompt: echo ${item} > both.txt
+  - {name: after, type: script, command: 'true'}
+";
+    grimoire(&home, "mine", steps);
+    let id = begin(&home, &["mine"]);
+    told.hear();
+    home.kill_engine();
+    go.let_go();
+    let run = until_status(&home, &id, "held");
+    let asked = question(&home, &id);
+    assert!(text(&asked["reason"]).contains("conflict: its work is on `sluice/part-"), "{asked:#}");
+    let workspace = std::path::Path::new(text(&run["workspace"]));
+    let both = std::fs::read_to_string(workspace.join("both.txt")).unwrap();
+    assert!(both == "a\n" || both == "b\n", "{both}");
+    let markers = home.git(&["log", "--all", "--format=%H", "-S<<<<<<< markers", "--", "both.txt"]);
+    assert_eq!(markers, "", "nobody committed the markers");
+}
+
+#[test]
 fn while_a_gate_holds_the_run() {
     let home = fresh();
     let steps = "steps:

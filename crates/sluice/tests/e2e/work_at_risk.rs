@@ -116,6 +116,67 @@ fn work_survives_cancel_gc_and_delete_in_turn() {
 }
 
 #[test]
+fn work_that_git_does_not_show_survives() {
+    let home = Home::new();
+    let (id, workspace) = at_work(&home);
+    // A repository inside that was added as a commit's id, files that only this branch ignores, and changes that git was
+    // told not to see: for `git status` there is nothing.
+    let inside = workspace.join("inside");
+    std::fs::create_dir(&inside).unwrap();
+    git(&home, &inside, &["init", "--quiet"]);
+    write(&inside, "found", b"a repository of the agent's\n");
+    git(&home, &inside, &["add", "-A"]);
+    git(&home, &inside, &["commit", "--quiet", "-m", "nobody else has it"]);
+    write(&workspace, ".gitignore", b"secret/\n");
+    git(&home, &workspace, &["add", "-A"]);
+    git(&home, &workspace, &["commit", "--quiet", "-m", "a link and rules"]);
+    write(&workspace, "secret/key", b"ignored by this branch alone\n");
+    git(&home, &workspace, &["update-index", "--assume-unchanged", "README.md"]);
+    write(&workspace, "README.md", b"changed, and not seen\n");
+    assert_eq!(git(&home, &workspace, &["status", "--porcelain", "--untracked-files=all"]), "");
+    let before = tree(&workspace);
+    home.json(&["task", "cancel", &id, "--yes"]);
+    assert_eq!(tree(&workspace).len(), 1, "the worktree is clean for the next task");
+    home.json(&["workspace", "gc"]);
+    comes_back(&home, &id, &before);
+}
+
+#[test]
+fn a_task_file_of_the_project_stays_as_it_is() {
+    let home = Home::new();
+    std::fs::write(home.repository().join("TASK.md"), "what the project has to do\n").unwrap();
+    home.git(&["add", "TASK.md"]);
+    home.git(&["commit", "--quiet", "-m", "a file of that name"]);
+    let id = home.create("brew", "worker: git add -A; work\nreviewer: review pass", &[]);
+    home.until_status(&id, "reviewing");
+    let workspace = PathBuf::from(home.task(&id)["workspace"].as_str().unwrap());
+    let own = std::fs::read_to_string(workspace.join(".sluice-task.md")).unwrap();
+    assert!(own.contains("Verdict: PASS") && own.contains("status: reviewing"), "{own}");
+    assert_eq!(own, std::fs::read_to_string(home.home_file(&id)).unwrap());
+    home.json(&["task", "merge", &id]);
+    home.until_status(&id, "done");
+    assert_eq!(std::fs::read_to_string(home.repository().join("TASK.md")).unwrap(), "what the project has to do\n");
+    assert_eq!(home.git(&["log", "--format=%s", "--", "TASK.md", ".sluice-task.md"]), "a file of that name");
+}
+
+#[test]
+fn a_task_file_that_was_deleted_passes_no_gate() {
+    let home = Home::new();
+    let on = home.pipe("on");
+    let script = format!("worker: commit; write Handoff \"DONE: all\"; wait for {}\nreviewer: review pass", on.path());
+    let id = home.create("brew", &script, &[]);
+    let file = home.worktree_file(&id);
+    home.until(&id, "handing over", |_| std::fs::read_to_string(&file).is_ok_and(|text| text.contains("DONE: all")));
+    // Whoever asks for its text has it kept, in the home too once the task is moved.
+    home.json(&["task", "file", &id]);
+    std::fs::copy(&file, home.home_file(&id)).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    let refused = home.refused(&["task", "update", &id, "--status", "agent-review"]);
+    assert_eq!(refused, "1 gate_failed");
+    assert_eq!(home.task(&id)["status"], "working");
+}
+
+#[test]
 fn a_detached_head_survives() {
     let home = Home::new();
     let (id, workspace) = at_work(&home);

@@ -8,6 +8,7 @@ use std::time::Duration;
 use sluice_core::lifecycle::Permissions;
 use sluice_core::run::state::ItemStatus;
 use sluice_core::run::{CONFLICT, Part, Perform};
+use sluice_worker::git::GitError;
 use sluice_worker::workspace::{Binding, Pool, WorkspaceName};
 
 use super::label;
@@ -90,15 +91,19 @@ impl Own {
     pub(super) fn merge(self, ground: &Arc<Ground>, seen: &SeenRun, wanted: &Perform) -> Result<(), Failed> {
         let repository = self.pool.repository();
         let message = format!("{}: {}", seen.plan.recipe.name, label(seen, wanted));
-        repository.commit_all(&self.folder, &message).map_err(|error| described(&error))?;
+        let unmerged = |error: &GitError| {
+            let why = described(error);
+            Failed::because(format!("{CONFLICT}its work is on `{}` and cannot be merged: {why}", self.branch))
+        };
+        match repository.commit_all(&self.folder, &message) {
+            Err(error @ GitError::Unresolved { .. }) => return Err(unmerged(&error)),
+            done => done.map_err(|error| described(&error))?,
+        };
         if !wait_for_those_before(ground, seen, wanted) {
             return Err(Failed::because(format!("the run has ended; its work is on `{}`", self.branch)));
         }
         let _one_at_a_time = ground.merging();
-        repository.merge_into(Path::new(seen.folder()), &self.branch, &message).map_err(|error| {
-            let why = described(&error);
-            Failed::because(format!("{CONFLICT}its work is on `{}` and cannot be merged: {why}", self.branch))
-        })?;
+        repository.merge_into(Path::new(seen.folder()), &self.branch, &message).map_err(|error| unmerged(&error))?;
         self.discard(seen);
         Ok(())
     }
