@@ -82,6 +82,8 @@ struct Job {
     attempt: Option<String>,
     /// Its report is on its way: whatever is withdrawn now is its own end.
     is_reporting: bool,
+    /// When its progress was last written down.
+    progressed: Option<i64>,
 }
 
 impl Job {

@@ -124,6 +124,23 @@ pub(crate) fn note(
     Some(reporter.ask(|token| create(&id, token, said)))
 }
 
+/// Writes down what is true of something now, in place of what was before. Nobody waits for it.
+pub(crate) fn replace(ground: &Ground, id: &str, kind: &str, actor: &str, correlation: &str, data: &Value) {
+    let Some(reporter) = ground.reporter.get() else { return };
+    let said = fact(ground, kind, actor, correlation, data);
+    reporter.forget(vec![stream_of(id)]);
+    drop(reporter.ask(|token| create(id, token, said)));
+}
+
+/// Forgets what was written down of something.
+pub(crate) fn forget(ground: &Ground, id: &str) {
+    ground.reporter.get().into_iter().for_each(|reporter| reporter.forget(vec![stream_of(id)]));
+}
+
+fn stream_of(id: &str) -> StreamId {
+    StreamId::new(format!("{FACT}/{id}"))
+}
+
 /// Waits until everything that was decided before has been stored and handed out.
 pub(crate) fn settle(ground: &Ground) -> Result<(), Problem> {
     let Some(reporter) = ground.reporter.get() else { return Err(Problem::unavailable("the engine is starting")) };
@@ -135,7 +152,7 @@ pub(crate) fn settle(ground: &Ground) -> Result<(), Problem> {
 
 fn create(id: &str, token: Token, event: Event) -> Message {
     let (actor, change) = Record::create(FACT, event);
-    let stream = StreamId::new(format!("{FACT}/{id}"));
+    let stream = stream_of(id);
     Message::Create { token: Some(token), stream, actor: Box::new(actor), change, blobs: Vec::new() }
 }
 

@@ -5,6 +5,7 @@
 
 mod attempts;
 pub mod backup;
+pub mod bounds;
 pub mod clock;
 pub mod colonies;
 pub mod config;

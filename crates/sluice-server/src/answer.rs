@@ -10,9 +10,11 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use sluice_api::Problem;
 use sluice_api::client::VERSION_HEADER;
+use sluice_api::problem::Status;
 use sluice_home::service::{Service, Who};
 
 use crate::caller::Caller;
+use crate::limits::LONGEST_FIELD;
 use crate::run::App;
 
 /// Asks on a thread that may wait, and answers with what came of it.
@@ -38,6 +40,7 @@ pub(crate) async fn ask<T: Serialize>(
 /// What a request's body says; a body that says something else is named.
 pub(crate) fn said<T: DeserializeOwned>(body: &Bytes) -> Result<T, Problem> {
     let body: &[u8] = if body.is_empty() { b"{}" } else { body };
+    bounded(body)?;
     // A list of the right length would be taken for the fields in their order.
     if body.trim_ascii_start().first() != Some(&b'{') {
         serde_json::from_slice::<Value>(body).map_err(|error| unreadable(&error))?;
@@ -46,8 +49,38 @@ pub(crate) fn said<T: DeserializeOwned>(body: &Bytes) -> Result<T, Problem> {
     serde_json::from_slice(body).map_err(|error| unreadable(&error))
 }
 
+/// Refuses a body in which one text is longer than anything is that somebody says.
+fn bounded(body: &[u8]) -> Result<(), Problem> {
+    if body.len() <= LONGEST_FIELD {
+        return Ok(());
+    }
+    let document: Value = serde_json::from_slice(body).map_err(|error| unreadable(&error))?;
+    match longest(&document) {
+        Some((field, length)) if length > LONGEST_FIELD => {
+            let message = format!("`{field}` has {length} bytes, and a text has at most {LONGEST_FIELD}");
+            Err(Problem::new(Status::TooLarge, "too_large", message).hint("put it into a file in the repository"))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// The longest text of a document, and the field of the document that it is in.
+fn longest(document: &Value) -> Option<(&str, usize)> {
+    fn length(value: &Value) -> usize {
+        match value {
+            Value::String(text) => text.len(),
+            Value::Array(items) => items.iter().map(length).max().unwrap_or(0),
+            Value::Object(fields) => fields.iter().map(|(key, value)| key.len().max(length(value))).max().unwrap_or(0),
+            Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+        }
+    }
+    let fields = document.as_object()?.iter().map(|(key, value)| (key.as_str(), length(value)));
+    fields.max_by_key(|(_, length)| *length)
+}
+
 /// A body that can be any JSON.
 pub(crate) fn document(body: &Bytes) -> Result<Value, Problem> {
+    bounded(body)?;
     serde_json::from_slice(body).map_err(|error| unreadable(&error))
 }
 

@@ -21,6 +21,14 @@ pub(crate) enum Caller {
 }
 
 impl Caller {
+    /// By what their token is known, if they showed one.
+    pub(crate) fn token(&self) -> Option<&str> {
+        match self {
+            Caller::Process(_) => None,
+            Caller::Bearer(bearer) => Some(&bearer.token),
+        }
+    }
+
     /// Who that is. It may have to look at processes, and so it may wait.
     pub(crate) fn who(self, service: &Service) -> Result<Who, Problem> {
         let unknown = || Problem::new(Status::Forbidden, "unknown_asker", "the system does not say who asks");

@@ -3,6 +3,7 @@
 //! Every message has the same envelope. One that cannot be understood is answered with an `error`, and fails nothing.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use axum::Extension;
 use axum::extract::ws::{CloseCode, CloseFrame, Message, Utf8Bytes, WebSocket, WebSocketUpgrade, close_code};
@@ -19,6 +20,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use crate::answer::refuse;
 use crate::caller::Caller;
 use crate::door::Present;
+use crate::limits::Pace;
 use crate::run::App;
 
 /// Bytes of one message.
@@ -34,8 +36,10 @@ pub(crate) async fn listen(
     upgrade: WebSocketUpgrade,
 ) -> Response {
     app.touch();
-    let Some(place) = app.place(&caller) else {
-        return refuse(&Problem::unavailable("too many listen already").hint("try again later"));
+    let Some(place) = app.crab_place(&caller) else {
+        return refuse(
+            &Problem::unavailable("too many listen already, with this token or in all").hint("try again later"),
+        );
     };
     // Its other end is dropped when the crab listens elsewhere, or is given up.
     let (letters, messages) = unbounded_channel();
@@ -86,14 +90,17 @@ async fn serve(
     mut messages: UnboundedReceiver<Value>,
 ) -> Goodbye {
     let mut revoked = app.revoked();
+    let mut pace = Pace::new(Instant::now());
     loop {
         let message = tokio::select! {
             message = messages.recv() => match message {
                 Some(message) => Some(message),
                 None => return Some((NOT_THE_ONE, "this crab listens elsewhere, or is gone")),
             },
-            heard = socket.next() => match heard {
+            () = pace.until_heard_again(), if pace.quiet_until.is_some() => None,
+            heard = socket.next(), if pace.quiet_until.is_none() => match heard {
                 Some(Ok(Message::Text(text))) => {
+                    pace.heard(text.len(), Instant::now());
                     let (app, who, crab) = (app.clone(), who.clone(), crab.to_owned());
                     let heard = move || {
                         app.touch();
@@ -101,7 +108,8 @@ async fn serve(
                     };
                     tokio::task::spawn_blocking(heard).await.ok().flatten()
                 }
-                Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Binary(_))) => {
+                Some(Ok(Message::Ping(bytes) | Message::Pong(bytes) | Message::Binary(bytes))) => {
+                    pace.heard(bytes.len(), Instant::now());
                     let (app, crab) = (app.clone(), crab.to_owned());
                     let _ = tokio::task::spawn_blocking(move || app.service.heard_crab(&crab)).await;
                     None

@@ -1,15 +1,18 @@
-//! The doors: whoever comes is let in one connection at a time, within the limits, until the engine ends.
+//! The doors: whoever comes is let in one connection at a time, within the limits, until the engine ends. Over the network
+//! everybody gets as far as showing a token; only who has shown one takes up room.
 
 use std::fmt;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::body::Body;
-use axum::http::Request;
-use axum::middleware::from_fn_with_state;
+use axum::extract::State;
+use axum::http::{HeaderValue, Request, header};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::Response;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -17,14 +20,18 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use sluice_api::Problem;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::sync::mpsc;
 use tokio_rustls::TlsAcceptor;
 use tower_service::Service as _;
 
+use crate::answer::refuse;
 use crate::caller::Caller;
-use crate::limits::{ANSWER_WITHIN, GREETING_WITHIN, HEAD_WITHIN, LARGEST_AT_SOCKET, LARGEST_OVER_TCP, Room};
+use crate::limits::{
+    ANSWER_WITHIN, BYTES_OF_REQUEST, GREETING_WITHIN, HEAD_WITHIN, LARGEST_AT_SOCKET, LARGEST_OVER_TCP,
+};
 use crate::network::Network;
 use crate::patient::Patient;
+use crate::room::Visit;
 use crate::routes::routes;
 use crate::run::App;
 use crate::whole::{self, Bounds};
@@ -52,25 +59,20 @@ pub(crate) struct Present(#[expect(dead_code, reason = "it is held, not read")] 
 struct Inside {
     app: Arc<App>,
     router: Router,
-    room: Arc<Semaphore>,
     present: Present,
 }
 
 impl Inside {
-    fn new(app: &Arc<App>, router: Router, room: &Room, present: &mpsc::Sender<()>) -> Self {
-        Inside { app: app.clone(), router, room: room.connections.clone(), present: Present(present.clone()) }
+    fn new(app: &Arc<App>, router: Router, present: &mpsc::Sender<()>) -> Self {
+        Inside { app: app.clone(), router, present: Present(present.clone()) }
     }
 
-    /// The next connection, once there is room for it; `None` when the engine ends.
-    async fn next<T>(&self, accept: impl Future<Output = T>) -> Option<(T, OwnedSemaphorePermit)> {
-        let admitted = async {
-            let accepted = accept.await;
-            Some((accepted, self.room.clone().acquire_owned().await.ok()?))
-        };
+    /// The next connection; `None` when the engine ends.
+    async fn next<T>(&self, accept: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
             biased; // the end first: whoever comes in the same moment is not let in
             () = self.app.ends() => None,
-            admitted = admitted => admitted,
+            accepted = accept => Some(accepted),
         }
     }
 }
@@ -83,17 +85,13 @@ pub(crate) async fn serve(
     farewell: Duration,
 ) -> Result<(), Problem> {
     let (present, mut gone) = mpsc::channel::<()>(1);
-    let at_socket = Inside::new(app, at_socket(app), &app.socket, &present);
+    let at_socket = Inside::new(app, at_socket(app), &present);
     let over_network = match network {
         None => None,
         Some(Network { listener, tls, cors, .. }) => {
             let listener = TcpListener::from_std(listener)
                 .map_err(|error| Problem::unavailable(format!("the network cannot be used: {error}")))?;
-            Some((
-                Inside::new(app, over_network(app, cors), &app.network, &present),
-                listener,
-                tls.map(TlsAcceptor::from),
-            ))
+            Some((Inside::new(app, over_network(app, cors), &present), listener, tls.map(TlsAcceptor::from)))
         }
     };
     drop(present);
@@ -121,6 +119,7 @@ fn over_network(app: &Arc<App>, origin: Option<axum::http::HeaderValue>) -> Rout
     let bounds = Bounds { app: app.clone(), largest: LARGEST_OVER_TCP, within: Some(ANSWER_WITHIN) };
     let guarded = routes(app.clone(), LARGEST_OVER_TCP)
         .layer(from_fn_with_state(bounds, whole::answer))
+        .layer(from_fn_with_state(app.clone(), admit))
         .layer(from_fn_with_state(app.clone(), access::guard))
         .layer(from_fn_with_state(app.clone(), metrics::count));
     match origin {
@@ -129,49 +128,104 @@ fn over_network(app: &Arc<App>, origin: Option<axum::http::HeaderValue>) -> Rout
     }
 }
 
+/// Whoever has shown a token gets room for the connection.
+async fn admit(State(app): State<Arc<App>>, request: Request<Body>, next: Next) -> Response {
+    let shown = request.extensions().get::<Caller>().and_then(Caller::token);
+    if let (Some(token), Some(visit)) = (shown, request.extensions().get::<Arc<Visit>>())
+        && !app.network.admit(visit, token)
+    {
+        let problem = Problem::unavailable("there is no room for another connection, of this token or of all");
+        let mut response = refuse(&problem.hint("use a connection again, or end one, and ask again"));
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+        return response;
+    }
+    if let Some(token) = shown {
+        let text = |name| request.headers().get(name).and_then(|value| value.to_str().ok());
+        let largest = || text(header::TRANSFER_ENCODING).map(|_| LARGEST_OVER_TCP as u64);
+        let length = text(header::CONTENT_LENGTH).and_then(|text| text.parse::<u64>().ok()).or_else(largest);
+        let count = length.unwrap_or(0).min(LARGEST_OVER_TCP as u64) / BYTES_OF_REQUEST;
+        app.rates.owe(token, u32::try_from(count).unwrap_or(u32::MAX), Instant::now());
+    }
+    next.run(request).await
+}
+
 async fn accept_socket(inside: Inside, listener: UnixListener) {
-    while let Some((accepted, room)) = inside.next(listener.accept()).await {
-        let Ok((stream, _)) = accepted else {
+    let room = inside.app.socket.connections.clone();
+    let admitted = || async { (listener.accept().await, room.clone().acquire_owned().await) };
+    while let Some((accepted, place)) = inside.next(admitted()).await {
+        let (Ok((stream, _)), Ok(place)) = (accepted, place) else {
             tokio::time::sleep(PAUSE).await;
             continue;
         };
         let caller = Caller::Process(stream.peer_cred().ok().and_then(|credentials| credentials.pid()));
-        tokio::spawn(converse(inside.clone(), stream, caller, room));
+        let inside = inside.clone();
+        tokio::spawn(async move {
+            converse(inside, stream, caller).await;
+            drop(place);
+        });
     }
 }
 
 async fn accept_network(inside: Inside, listener: TcpListener, tls: Option<TlsAcceptor>) {
-    while let Some((accepted, room)) = inside.next(listener.accept()).await {
+    while let Some(accepted) = inside.next(listener.accept()).await {
         let Ok((stream, address)) = accepted else {
             tokio::time::sleep(PAUSE).await;
             continue;
         };
+        let visit = Arc::new(inside.app.network.enter(address.ip()));
         let (inside, tls) = (inside.clone(), tls.clone());
         let _ = stream.set_nodelay(true);
-        tokio::spawn(async move {
-            let (stream, peer) = (Patient::new(stream), Peer(address));
+        let about = Come { peer: Peer(address), visit: visit.clone() };
+        let conversation = async move {
+            let stream = Patient::new(stream);
             match tls {
-                None => converse(inside, stream, peer, room).await,
+                None => converse(inside, stream, about).await,
                 Some(tls) => {
                     if let Ok(Ok(stream)) = tokio::time::timeout(GREETING_WITHIN, tls.accept(stream)).await {
-                        converse(inside, stream, peer, room).await;
+                        converse(inside, stream, about).await;
                     }
                 }
+            }
+        };
+        tokio::spawn(async move {
+            tokio::select! {
+                () = conversation => {}
+                () = visit.must_leave() => {}
             }
         });
     }
 }
 
-/// One connection, to its end. `about` is put into every request that comes over it.
-async fn converse<T: Clone + Send + Sync + 'static>(
-    inside: Inside,
-    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    about: T,
-    _room: OwnedSemaphorePermit,
-) {
+/// What is known of a connection, for every request that comes over it.
+trait About: Clone + Send + Sync + 'static {
+    fn put_into(self, request: &mut Request<Incoming>);
+}
+
+impl About for Caller {
+    fn put_into(self, request: &mut Request<Incoming>) {
+        request.extensions_mut().insert(self);
+    }
+}
+
+/// Somebody who comes over the network.
+#[derive(Clone)]
+struct Come {
+    peer: Peer,
+    visit: Arc<Visit>,
+}
+
+impl About for Come {
+    fn put_into(self, request: &mut Request<Incoming>) {
+        request.extensions_mut().insert(self.peer);
+        request.extensions_mut().insert(self.visit);
+    }
+}
+
+/// One connection, to its end.
+async fn converse(inside: Inside, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, about: impl About) {
     let (router, present) = (inside.router.clone(), inside.present.clone());
     let service = service_fn(move |mut request: Request<Incoming>| {
-        request.extensions_mut().insert(about.clone());
+        about.clone().put_into(&mut request);
         request.extensions_mut().insert(present.clone());
         router.clone().call(request.map(Body::new))
     });

@@ -14,13 +14,18 @@ use crate::run::App;
 
 /// Events that are kept ready.
 const MOST_READY: usize = 10_000;
-/// Events that are read at once.
+/// Bytes of them.
+const MOST_READY_BYTES: usize = 8 << 20;
+/// Events that are read at once. The store reads fewer where they are large.
 pub(crate) const PAGE: usize = 500;
 
 /// An event, in every form that it is told in.
 pub(crate) struct Told {
     pub(crate) cursor: Cursor,
-    pub(crate) event: Value,
+    /// What filters ask for.
+    pub(crate) kind: String,
+    pub(crate) time: String,
+    pub(crate) correlation: String,
     /// As a line of JSON, without its end.
     pub(crate) line: Bytes,
     /// As a server-sent event.
@@ -28,10 +33,15 @@ pub(crate) struct Told {
 }
 
 impl Told {
-    pub(crate) fn new(cursor: Cursor, event: Value) -> Arc<Told> {
+    pub(crate) fn new(cursor: Cursor, event: &Value) -> Arc<Told> {
+        let text = |key: &str| event[key].as_str().unwrap_or_default().to_owned();
         let line = event.to_string();
-        let sent = Bytes::from(sent(Some(cursor), &event, &line));
-        Arc::new(Told { cursor, event, line: line.into(), sent })
+        let sent = Bytes::from(sent(Some(cursor), event, &line));
+        // The line stands at the end of what is sent, before its two ends of lines.
+        let end = sent.len() - 2;
+        let line = sent.slice(end - line.len()..end);
+        let (kind, time, correlation) = (text("type"), text("time"), text("correlation_id"));
+        Arc::new(Told { cursor, kind, time, correlation, line, sent })
     }
 }
 
@@ -51,6 +61,8 @@ struct Ready {
     /// Everything after this is here; nothing is, while nobody follows.
     from: Option<Cursor>,
     events: VecDeque<Arc<Told>>,
+    /// How many bytes they have.
+    bytes: usize,
 }
 
 impl Feed {
@@ -64,6 +76,22 @@ impl Feed {
         Some(ready.events.iter().skip(start).take(PAGE).cloned().collect())
     }
 
+    /// Whether something of this correlation may have come after a place; it has not where this knows everything since.
+    pub(crate) fn may_tell_of(&self, correlation: &str, place: Cursor) -> bool {
+        let ready = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        if ready.from.is_none_or(|from| place < from) {
+            return true;
+        }
+        let start = ready.events.partition_point(|told| told.cursor <= place);
+        ready.events.iter().skip(start).any(|told| told.correlation == correlation)
+    }
+
+    /// The last place that this knows of.
+    pub(crate) fn end(&self) -> Option<Cursor> {
+        let ready = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        ready.events.back().map(|told| told.cursor).or(ready.from)
+    }
+
     /// Takes up what is new, while somebody follows.
     pub(crate) fn refresh(&self, app: &App) {
         if !app.has_followers() {
@@ -71,30 +99,30 @@ impl Feed {
             return;
         }
         loop {
-            let last = {
-                let ready = self.0.read().unwrap_or_else(PoisonError::into_inner);
-                ready.events.back().map(|told| told.cursor).or(ready.from)
-            };
-            let Some(last) = last else {
+            let Some(last) = self.end() else {
                 let Ok(end) = app.service.ground().tasks.end_of_log() else { return };
                 self.0.write().unwrap_or_else(PoisonError::into_inner).from = Some(end);
                 return;
             };
             let Ok(page) = app.service.events(last, PAGE) else { return };
-            let is_all = page.len() < PAGE;
-            self.add(page.into_iter().map(|(cursor, event)| Told::new(cursor, event)).collect());
-            if is_all {
+            if page.is_empty() {
                 return;
             }
+            self.add(page.into_iter().map(|(cursor, event)| Told::new(cursor, &event)).collect());
         }
     }
 
     fn add(&self, events: Vec<Arc<Told>>) {
         let mut ready = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        ready.events.extend(events);
-        let excess = ready.events.len().saturating_sub(MOST_READY);
-        let last = ready.events.drain(..excess).next_back().map(|told| told.cursor);
-        ready.from = last.or(ready.from);
+        for told in events {
+            ready.bytes += told.sent.len();
+            ready.events.push_back(told);
+        }
+        while ready.events.len() > MOST_READY || ready.bytes > MOST_READY_BYTES {
+            let Some(oldest) = ready.events.pop_front() else { break };
+            ready.bytes -= oldest.sent.len();
+            ready.from = Some(oldest.cursor);
+        }
     }
 }
 
@@ -110,7 +138,7 @@ mod tests {
 
     #[test]
     fn an_event_is_told_in_its_own_name_and_place() {
-        let told = Told::new(Cursor(7), json!({ "type": "workflow.step.started", "seq": 7 }));
+        let told = Told::new(Cursor(7), &json!({ "type": "workflow.step.started", "seq": 7 }));
         let line = r#"{"type":"workflow.step.started","seq":7}"#;
         assert_eq!(told.sent, format!("id: 7\nevent: workflow.step.started\ndata: {line}\n\n"));
         assert_eq!(told.line, line);
@@ -123,12 +151,33 @@ mod tests {
         feed.0.write().unwrap().from = Some(Cursor(4));
         assert_eq!(numbers(&feed, 3), None);
         assert_eq!(numbers(&feed, 4), Some(vec![]));
-        feed.add((5..8).map(|number| Told::new(Cursor(number), json!({}))).collect());
+        feed.add((5..8).map(|number| Told::new(Cursor(number), &json!({}))).collect());
         assert_eq!(numbers(&feed, 4), Some(vec![5, 6, 7]));
         assert_eq!(numbers(&feed, 6), Some(vec![7]));
         let many = u64::try_from(MOST_READY).unwrap();
-        feed.add((8..8 + many).map(|number| Told::new(Cursor(number), json!({}))).collect());
+        feed.add((8..8 + many).map(|number| Told::new(Cursor(number), &json!({}))).collect());
         assert_eq!(numbers(&feed, 6), None);
         assert_eq!(numbers(&feed, 7).unwrap().len(), PAGE);
+    }
+
+    #[test]
+    fn what_is_ready_is_bounded_in_bytes() {
+        let feed = Feed::default();
+        feed.0.write().unwrap().from = Some(Cursor(0));
+        let large = json!({ "data": "x".repeat(MOST_READY_BYTES / 4) });
+        feed.add((1..9).map(|number| Told::new(Cursor(number), &large)).collect());
+        assert_eq!(numbers(&feed, 4), None);
+        assert_eq!(numbers(&feed, 5), Some(vec![6, 7, 8]));
+        assert!(feed.0.read().unwrap().bytes <= MOST_READY_BYTES);
+    }
+
+    #[test]
+    fn who_waits_for_one_correlation_is_not_woken_by_others() {
+        let feed = Feed::default();
+        assert!(feed.may_tell_of("one", Cursor(0)), "it knows nothing yet");
+        feed.0.write().unwrap().from = Some(Cursor(0));
+        feed.add(vec![Told::new(Cursor(1), &json!({ "correlation_id": "one" }))]);
+        assert!(feed.may_tell_of("one", Cursor(0)));
+        assert!(!feed.may_tell_of("one", Cursor(1)) && !feed.may_tell_of("other", Cursor(0)));
     }
 }

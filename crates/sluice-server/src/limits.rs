@@ -1,20 +1,36 @@
 //! What the doors bear: every limit with its name, and a bucket that counts.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use sluice_home::config::Serve;
-use tokio::sync::Semaphore;
 
 /// The largest request that is read at the socket, in bytes.
 pub(crate) const LARGEST_AT_SOCKET: usize = 64 << 20;
 /// The largest request that is read over the network, in bytes.
 pub(crate) const LARGEST_OVER_TCP: usize = 8 << 20;
+/// The longest text in a request, in bytes.
+pub(crate) const LONGEST_FIELD: usize = 4 << 20;
+/// So many bytes of a request over the network count as one request more.
+pub(crate) const BYTES_OF_REQUEST: u64 = 16 << 10;
 /// So many follow the log at once, at each door.
 pub(crate) const MOST_FOLLOWERS: usize = 1000;
-/// So many connections a door has beside those of followers. Further ones wait until one ends.
+/// So many of them with one token.
+pub(crate) const MOST_FOLLOWERS_OF_ONE: usize = 250;
+/// So many crabs listen at once, at each door.
+pub(crate) const MOST_CRABS: usize = 1000;
+/// So many of them with one token.
+pub(crate) const MOST_CRABS_OF_ONE: usize = 500;
+/// So many connections a door has beside those of followers and crabs. At the socket further ones wait until one ends.
 pub(crate) const MOST_CONNECTIONS: usize = 512;
+/// So many connections one token has over the network, whatever they are for.
+pub(crate) const MOST_CONNECTIONS_OF_ONE: usize = 1000;
+/// So many connections there are over the network over which nobody has shown a token. A further one pushes the oldest
+/// out.
+pub(crate) const MOST_STRANGERS: usize = 512;
+/// So many of them from one address.
+pub(crate) const MOST_STRANGERS_OF_ONE: usize = 256;
 /// So many pages of the log are read at once for those who follow it.
 pub(crate) const MOST_READING: usize = 8;
 /// How long somebody may take to say what they want: the head of a request, or the next one on the same connection.
@@ -25,39 +41,18 @@ pub(crate) const GREETING_WITHIN: Duration = Duration::from_secs(10);
 pub(crate) const ANSWER_WITHIN: Duration = Duration::from_secs(120);
 /// How long somebody over the network may take nothing of what is sent to them.
 pub(crate) const TAKE_WITHIN: Duration = Duration::from_secs(60);
+/// So many messages a second one WebSocket may go on with. One that sends more is read more slowly, and nobody else.
+pub(crate) const MESSAGES_PER_SECOND: u32 = 500;
+/// So many messages one WebSocket may send at once.
+pub(crate) const MESSAGES_AT_ONCE: u32 = 2000;
+/// So many bytes count as one message.
+pub(crate) const MESSAGE_BYTES: usize = 4096;
 /// So many who were turned away are written down in a minute, of all together; the others are counted.
 pub(crate) const RECORDS_PER_MINUTE: u32 = 6;
 /// So many who were turned away are written down at once.
 pub(crate) const MOST_RECORDS: u32 = 100;
 /// So many tokens are counted; beyond, those are forgotten that have their whole allowance.
 const MOST_COUNTED: usize = 10_000;
-
-/// Room at a door.
-#[derive(Debug)]
-pub(crate) struct Room {
-    /// For connections.
-    pub(crate) connections: Arc<Semaphore>,
-    /// For those who follow the log.
-    pub(crate) followers: Arc<Semaphore>,
-}
-
-impl Default for Room {
-    fn default() -> Self {
-        Room {
-            connections: Arc::new(Semaphore::new(MOST_CONNECTIONS + MOST_FOLLOWERS)),
-            followers: Arc::new(Semaphore::new(MOST_FOLLOWERS)),
-        }
-    }
-}
-
-impl Room {
-    /// How many connections there are, and how many follow the log.
-    pub(crate) fn present(&self) -> (i64, i64) {
-        let taken = |most: usize, left: usize| i64::try_from(most.saturating_sub(left)).unwrap_or(i64::MAX);
-        let connections = taken(MOST_CONNECTIONS + MOST_FOLLOWERS, self.connections.available_permits());
-        (connections, taken(MOST_FOLLOWERS, self.followers.available_permits()))
-    }
-}
 
 /// A bucket: so many at once, and so many more with every second.
 #[derive(Debug)]
@@ -75,9 +70,7 @@ impl Bucket {
 
     /// Takes one. Otherwise, how long it is until there is one.
     pub(crate) fn take(&mut self, now: Instant) -> Result<(), Duration> {
-        let since = now.saturating_duration_since(self.looked).as_secs_f64();
-        self.left = (self.left + since * self.per_second).min(self.most);
-        self.looked = now;
+        self.fill(now);
         if self.left >= 1.0 {
             self.left -= 1.0;
             return Ok(());
@@ -85,9 +78,52 @@ impl Bucket {
         Err(Duration::from_secs_f64((1.0 - self.left) / self.per_second))
     }
 
+    /// Takes so many that have been used already. How long it is until that is made up for.
+    pub(crate) fn owe(&mut self, count: u32, now: Instant) -> Duration {
+        self.fill(now);
+        self.left -= f64::from(count);
+        Duration::from_secs_f64((-self.left / self.per_second).max(0.0))
+    }
+
+    fn fill(&mut self, now: Instant) {
+        let since = now.saturating_duration_since(self.looked).as_secs_f64();
+        self.left = (self.left + since * self.per_second).min(self.most);
+        self.looked = now;
+    }
+
     fn is_full(&self, now: Instant) -> bool {
         let since = now.saturating_duration_since(self.looked).as_secs_f64();
         self.left + since * self.per_second >= self.most
+    }
+}
+
+/// How fast somebody may talk over a WebSocket.
+#[derive(Debug)]
+pub(crate) struct Pace {
+    bucket: Bucket,
+    /// They are not listened to before this.
+    pub(crate) quiet_until: Option<Instant>,
+}
+
+impl Pace {
+    pub(crate) fn new(now: Instant) -> Self {
+        Pace { bucket: Bucket::new(MESSAGES_AT_ONCE, MESSAGES_PER_SECOND.into(), now), quiet_until: None }
+    }
+
+    /// A message of so many bytes was heard.
+    pub(crate) fn heard(&mut self, bytes: usize, now: Instant) {
+        let count = u32::try_from(1 + bytes / MESSAGE_BYTES).unwrap_or(u32::MAX);
+        let wait = self.bucket.owe(count, now);
+        self.quiet_until = (!wait.is_zero()).then(|| now + wait);
+    }
+
+    /// Waits until they are listened to again; for ever if they are.
+    pub(crate) async fn until_heard_again(&mut self) {
+        match self.quiet_until {
+            None => std::future::pending().await,
+            Some(until) => tokio::time::sleep_until(until.into()).await,
+        }
+        self.quiet_until = None;
     }
 }
 
@@ -112,6 +148,15 @@ impl Rates {
         }
         let new = || Bucket::new(self.allowed.burst.get(), self.allowed.requests_per_second.get().into(), now);
         buckets.entry(token.to_owned()).or_insert_with(new).take(now)
+    }
+
+    /// What a token asks for is large: it counts as several. Whoever cannot pay it pays it all the same, and has to wait
+    /// before the next.
+    pub(crate) fn owe(&self, token: &str, count: u32, now: Instant) {
+        let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(bucket) = buckets.get_mut(token) {
+            bucket.owe(count, now);
+        }
     }
 }
 
@@ -153,6 +198,15 @@ mod tests {
         assert!(bucket.take(at(1.5)).is_err());
         assert!(bucket.take(at(100.0)).is_ok() && bucket.take(at(100.0)).is_ok(), "never more than it holds");
         assert!(bucket.take(at(100.0)).is_err());
+    }
+
+    #[test]
+    fn whoever_took_more_than_there_is_waits_until_it_is_made_up_for() {
+        let start = Instant::now();
+        let mut bucket = Bucket::new(10, 2.0, start);
+        assert_eq!(bucket.owe(10, start), Duration::ZERO);
+        assert_eq!(bucket.owe(4, start), Duration::from_secs(2));
+        assert_eq!(bucket.owe(0, start + Duration::from_secs(2)), Duration::ZERO);
     }
 
     #[test]

@@ -26,8 +26,10 @@ use crate::answer::refuse;
 use crate::caller::Caller;
 use crate::crab_socket::{ENDS, Goodbye, NOT_LET_IN, close};
 use crate::door::Present;
-use crate::events::{Filters, Reading};
 use crate::feed::{Told, sent as sent_as};
+use crate::follow::{Reading, Source, Wanted};
+use crate::glob::{Glob, LONGEST_PATTERN};
+use crate::limits::Pace;
 use crate::run::App;
 
 /// How long nothing is said before a sign of life is given.
@@ -37,6 +39,8 @@ const SIGN_OF_LIFE: Duration = Duration::from_secs(15);
 const GATHER: Duration = Duration::from_millis(25);
 /// So many different times there are, a millisecond apart.
 const TIMES: u64 = 25;
+/// Bytes of one message of somebody who follows: there is nothing to say.
+const LONGEST_UNHEARD: usize = 4096;
 /// The header in which somebody says how far they had come.
 const LAST_EVENT: &str = "last-event-id";
 
@@ -46,6 +50,7 @@ const LAST_EVENT: &str = "last-event-id";
 pub(crate) struct Followed {
     /// Only those whose type fits; `*` stands for anything.
     #[serde(rename = "type")]
+    #[schemars(length(max = LONGEST_PATTERN))]
     kind: Option<String>,
     /// Only those of what begins with this id.
     correlation: Option<String>,
@@ -78,8 +83,9 @@ async fn follow(app: Arc<App>, caller: Caller, headers: &HeaderMap, wanted: Foll
     });
     let after = named.filter(|named| *named <= end.0).map_or(end, Cursor);
     let Followed { kind, correlation, .. } = wanted;
-    let wanted = Filters { kind, correlation, follow: true, ..Filters::default() };
-    let reading = Reading::begin(app, caller, wanted, after)?;
+    let kind = kind.as_deref().map(Glob::read).transpose()?;
+    let wanted = Arc::new(Wanted { kind, correlation, since: None });
+    let reading = Reading::begin(app, caller, Source::Everything { after, wanted }, true)?;
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let gather = GATHER + Duration::from_millis(COUNT.fetch_add(1, Ordering::Relaxed) % TIMES);
     Ok(Following { reading, resync, again: Instant::now(), gather })
@@ -137,7 +143,7 @@ pub(crate) async fn socket(
     upgrade: WebSocketUpgrade,
 ) -> Response {
     match follow(app.clone(), caller, &headers, wanted).await {
-        Ok(following) => upgrade.on_upgrade(move |mut socket| async move {
+        Ok(following) => upgrade.max_message_size(LONGEST_UNHEARD).on_upgrade(move |mut socket| async move {
             let goodbye = tell(&app, &mut socket, following).await;
             close(&mut socket, goodbye).await;
             drop(present);
@@ -152,12 +158,22 @@ async fn tell(app: &App, socket: &mut WebSocket, mut following: Following) -> Go
     {
         return None;
     }
+    let mut pace = Pace::new(std::time::Instant::now());
     loop {
         let events = tokio::select! {
             events = following.next() => events,
-            heard = socket.next() => match heard {
+            () = pace.until_heard_again(), if pace.quiet_until.is_some() => continue,
+            heard = socket.next(), if pace.quiet_until.is_none() => match heard {
                 Some(Ok(Message::Close(_)) | Err(_)) | None => return None,
-                Some(Ok(_)) => continue, // it has nothing to say here
+                // It has nothing to say here.
+                Some(Ok(Message::Text(text))) => {
+                    pace.heard(text.len(), std::time::Instant::now());
+                    continue;
+                }
+                Some(Ok(Message::Binary(bytes) | Message::Ping(bytes) | Message::Pong(bytes))) => {
+                    pace.heard(bytes.len(), std::time::Instant::now());
+                    continue;
+                }
             },
             () = app.ends() => return ENDS,
         };

@@ -22,10 +22,12 @@ use crate::answer::refuse;
 use crate::caller::Caller;
 use crate::door;
 use crate::feed::Feed;
-use crate::limits::{MOST_CONNECTIONS, MOST_READING, Rates, Records, Room};
+use crate::limits::{MOST_CONNECTIONS, MOST_READING, Rates, Records};
 use crate::metrics::Counts;
 use crate::network::Network;
+use crate::room::Room;
 use crate::traces::traces;
+use crate::watchdog::Watchdog;
 
 /// An engine that had nothing to do for so long ends; the next command starts another.
 const IDLE: Duration = Duration::from_secs(600);
@@ -41,6 +43,8 @@ const BACKSTOP: Duration = Duration::from_secs(10);
 const TOGETHER: Duration = Duration::from_millis(10);
 /// So many threads may wait for answers at once.
 const MOST_WAITING: usize = 2 * MOST_CONNECTIONS;
+/// The exit code of an engine that hung: unavailable.
+const HUNG: i32 = 6;
 /// So many files an engine wants to have open that serves the network.
 const FILES: u64 = 8192;
 
@@ -125,7 +129,7 @@ impl App {
 
     /// Whether somebody follows the log.
     pub(crate) fn has_followers(&self) -> bool {
-        [&self.socket, &self.network].iter().any(|room| room.present().1 > 0)
+        self.socket.has_followers() || self.network.has_followers()
     }
 
     /// What changes with everything that happens.
@@ -201,13 +205,26 @@ fn serve(places: &Places, engine: Engine, log: &Arc<Log>, ready: impl FnOnce()) 
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(MOST_WAITING).build();
     let runtime = runtime.map_err(|error| Problem::fault(format!("no room for the engine: {error}")))?;
     spread_news(&app)?;
+    let watchdog = Watchdog::start(runtime.handle(), hung(log.clone()))?;
     let listened = runtime.block_on(listen(places, &app, network, log, ready));
+    drop(watchdog);
     app.stop();
     runtime.shutdown_timeout(UNHEARD);
     let closed = app.service.close();
     let _ = std::fs::remove_file(places.socket());
     log.line("ended");
     listened.and(closed)
+}
+
+/// What is done when the doors have not turned for 30 seconds: the process ends, as if it had been killed. Sessions go on.
+fn hung(log: Arc<Log>) -> impl FnOnce() + Send {
+    move || {
+        let why = "a fault of Sluice's own: nothing was answered for 30 seconds; the engine ends, and the next command \
+            starts another, which takes up what was going on";
+        log.line(why);
+        eprintln!("sluice: {why}");
+        std::process::exit(HUNG);
+    }
 }
 
 async fn listen(

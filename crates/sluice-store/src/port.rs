@@ -8,6 +8,9 @@ use crate::{
     Append, Conflict, Cursor, Digest, Event, Logged, Ownership, Page, Query, StoreError, Stored, StreamId, Summary,
 };
 
+/// A page of the log ends when it has so many bytes.
+pub const LARGEST_PAGE: usize = 2 << 20;
+
 /// The writing side. One writer owns the store at a time; the others are refused.
 pub trait Writer: Send {
     /// Takes the store, or keeps it for another `ttl`.
@@ -55,7 +58,8 @@ pub trait Reader: Send {
     /// The events of a stream with a number above `after`, in order, at most `limit`.
     fn history(&mut self, stream: &StreamId, after: u64, limit: usize) -> Result<Vec<(u64, Event)>, StoreError>;
 
-    /// The events of all streams after a place in the log, in the order of their commits, at most `limit`. Whoever
+    /// The events of all streams after a place in the log, in the order of their commits, at most `limit`, and fewer where
+    /// they are large: once [`LARGEST_PAGE`] bytes are read the page ends. It has none only at the end of the log. Whoever
     /// goes on from the last cursor misses none: no event ever appears before one that was already read.
     fn log(&mut self, after: Cursor, limit: usize) -> Result<Vec<Logged>, StoreError>;
 

@@ -23,6 +23,7 @@ mod e2e {
     pub(crate) mod crab_protocol;
     pub(crate) mod deaths;
     pub(crate) mod default_flow;
+    pub(crate) mod doors;
     pub(crate) mod engine_kills;
     pub(crate) mod fence;
     pub(crate) mod fleet;

@@ -11,20 +11,25 @@ use sluice_core::recipe::{Data, FailureKind, StepId};
 use sluice_core::run::{Effect, Job as Asked, Outcome, Perform, Report, StepStatus, Usage as Used};
 use sluice_engine::actor::Outcome as Reported;
 use sluice_engine::codec::run_effect;
+use sluice_engine::host::Clock;
 use sluice_engine::reactor::{Assignment, Message, too_late};
 use sluice_worker::harness::result::result;
 use sluice_worker::session::SessionId;
 
 use super::{Crabs, Job, Over, task_id, usual_name};
+use crate::bounds::{LONGEST_PROGRESS, LONGEST_SUMMARY, LONGEST_VALUE, LONGEST_WORD, cut};
 use crate::colonies;
 use crate::ground::Ground;
-use crate::house::{note, settle};
+use crate::house::{forget, note, replace, settle};
 use crate::runs::{self, SeenRun, performance};
 use crate::service::{refused, wait};
 use crate::workbench::{data, token};
 
 /// Attempts that are over and still known by their names, so that what a crab says twice is understood.
 const MOST_OVER: usize = 10_000;
+
+/// How often the progress of an attempt is written down, in milliseconds; what is said between is told by the next.
+const PROGRESS_EVERY: i64 = 1000;
 
 /// A crab begins with a step that was assigned to it.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
@@ -116,6 +121,7 @@ impl Crabs {
             wanted: *wanted,
             attempt,
             is_reporting: false,
+            progressed: None,
         };
         inner.jobs.insert(*dispatch, job);
         Some(*dispatch)
@@ -125,6 +131,9 @@ impl Crabs {
     pub(crate) fn withdrawn(&self, ground: &Ground, dispatch: u64) -> Option<String> {
         let mut inner = self.inner();
         let job = inner.jobs.remove(&dispatch)?;
+        if job.progressed.is_some() {
+            forget(ground, &progress_of(dispatch));
+        }
         if let Some(name) = &job.attempt {
             let over = Over { name: name.clone(), crab: job.crab.clone(), has_counted: job.is_reporting };
             inner.over.push_back(over);
@@ -306,15 +315,31 @@ impl Crabs {
     /// A crab says how it is going.
     pub fn update(&self, ground: &Arc<Ground>, keeper: Option<&str>, wanted: &UpdateAttempt) -> Result<Value, Problem> {
         let attempt = self.attempt(ground, keeper, &wanted.run_id)?;
-        let (mission, task) = self.about(ground, attempt.held.ok_or_else(late)?)?;
+        let dispatch = attempt.held.ok_or_else(late)?;
+        let (mission, task) = self.about(ground, dispatch)?;
         if wanted.progress_message.is_some() || wanted.token_usage.is_some() {
+            let message = wanted.progress_message.as_deref().map(|text| cut(text, LONGEST_PROGRESS));
             let data = json!({
                 "run_id": wanted.run_id, "mission_id": mission, "task_id": task,
-                "progress_message": wanted.progress_message, "token_usage": wanted.token_usage,
+                "progress_message": message, "token_usage": wanted.token_usage,
             });
-            note(ground, "attempt.progress", &attempt.crab, &mission, &data);
+            if self.progresses(ground, dispatch) {
+                replace(ground, &progress_of(dispatch), "attempt.progress", &attempt.crab, &mission, &data);
+            }
         }
         Ok(json!({ "run_id": wanted.run_id, "task_id": task, "status": "running" }))
+    }
+
+    /// Whether the progress of an attempt is written down now, or too little time has passed since it was.
+    fn progresses(&self, ground: &Ground, dispatch: u64) -> bool {
+        let now = ground.clock.now().0;
+        let mut inner = self.inner();
+        let Some(job) = inner.jobs.get_mut(&dispatch) else { return false };
+        let is_due = job.progressed.is_none_or(|before| now - before >= PROGRESS_EVERY || now < before);
+        if is_due {
+            job.progressed = Some(now);
+        }
+        is_due
     }
 
     fn remember_who_did(&self, mission: &str, step: StepId, crab: &str) {
@@ -380,6 +405,11 @@ impl Crabs {
     }
 }
 
+/// Where the progress of what is handed out is kept: only the latest, and only while it is under way.
+fn progress_of(dispatch: u64) -> String {
+    format!("progress-{dispatch}")
+}
+
 /// Whether what is not known may only not be known yet.
 fn is_starting(ground: &Ground) -> bool {
     ground.reporter.get().is_none_or(|reporter| !reporter.has_taken_up())
@@ -399,12 +429,22 @@ fn late() -> Problem {
 
 /// What a crab's words mean to its run.
 fn report(wanted: &Complete) -> Result<Report, Problem> {
-    let summary = wanted.summary.clone().unwrap_or_default();
-    let read = result(&summary);
+    let words = [("result", &wanted.result), ("commit", &wanted.commit), ("failure", &wanted.failure)];
+    if let Some((name, _)) = words.into_iter().find(|(_, it)| it.as_ref().is_some_and(|it| it.len() > LONGEST_WORD)) {
+        return Err(Problem::bad_request(format!("`{name}` has more than {LONGEST_WORD} bytes")));
+    }
+    let value = wanted.output.as_ref().map_or(0, |value| value.to_string().len());
+    if value > LONGEST_VALUE {
+        let error = format!("its output has {value} bytes, more than the {LONGEST_VALUE} that are kept");
+        return Ok(Report::Failed { kind: FailureKind::Failed, error, outcome: Outcome::default() });
+    }
+    let said = wanted.summary.as_deref().unwrap_or_default();
+    let read = result(said);
+    let summary = cut(said, LONGEST_SUMMARY);
     let outcome = Outcome {
         result: wanted.result.clone().or(read.result),
-        output: wanted.output.as_ref().map_or_else(|| Data::Text(summary.clone()), data),
-        summary: if wanted.result.is_some() { summary.clone() } else { read.summary },
+        output: wanted.output.as_ref().map_or_else(|| Data::Text(cut(said, LONGEST_VALUE)), data),
+        summary: if wanted.result.is_some() { summary.clone() } else { cut(&read.summary, LONGEST_SUMMARY) },
         commit: wanted.commit.clone(),
         usage: wanted.token_usage.map(|it| {
             let (input, output, total) = (it.prompt_tokens, it.completion_tokens, it.total_tokens);
@@ -424,7 +464,7 @@ fn report(wanted: &Complete) -> Result<Report, Problem> {
                     return Err(Problem::bad_request(message).hint("failed, timeout or crashed"));
                 }
             };
-            let said = wanted.error.clone().unwrap_or(summary);
+            let said = wanted.error.as_deref().map_or(summary, |error| cut(error, LONGEST_SUMMARY));
             let error = if said.is_empty() { "the crab says that it failed".to_owned() } else { said };
             Ok(Report::Failed { kind, error, outcome })
         }

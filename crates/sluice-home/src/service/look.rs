@@ -8,7 +8,7 @@ use sluice_api::problem::{Problem, Status};
 use sluice_api::task::{Attach, History, TaskAnswer, TaskList};
 use sluice_core::machine::RefusalCode;
 use sluice_engine::task_actor::TaskActor;
-use sluice_store::{Cursor, Logged, Order, Query};
+use sluice_store::{Cursor, LARGEST_PAGE, Logged, Order, Query};
 
 use super::Service;
 use crate::files::holds;
@@ -20,6 +20,9 @@ use crate::view::{self, Subject};
 
 /// How many ended tasks a list shows.
 const MOST_LISTED: usize = 1000;
+
+/// So many events of a run are read together: each may be large.
+const AT_ONCE: usize = 32;
 
 /// How much of what there is.
 #[derive(Clone, Debug, Default)]
@@ -159,14 +162,24 @@ impl Service {
         view::event(entry, Subject::Run(&setting, ended.as_ref()))
     }
 
-    /// Events of one run with a number above `after`, as they are shown.
+    /// Events of one run with a number above `after`, as they are shown: at most `limit`, fewer where they are large, and
+    /// none only when there are no more.
     pub fn run_events(&self, id: &str, after: u64, limit: usize) -> Result<Vec<(u64, Value)>, Problem> {
         let stream = runs::stream(id);
-        let page = self.ground.tasks.run_history(id, after, limit)?;
-        let shown = page.into_iter().map(|(number, event)| {
-            let entry = Logged { cursor: Cursor(number), stream: stream.clone(), number, event };
-            (number, self.run_event(&entry))
-        });
-        Ok(shown.collect())
+        let (mut shown, mut bytes, mut last) = (Vec::new(), 0, after);
+        while shown.len() < limit && bytes < LARGEST_PAGE {
+            let page = self.ground.tasks.run_history(id, last, limit.min(AT_ONCE))?;
+            let is_all = page.len() < limit.min(AT_ONCE);
+            for (number, event) in page {
+                bytes += event.data.len();
+                last = number;
+                let entry = Logged { cursor: Cursor(number), stream: stream.clone(), number, event };
+                shown.push((number, self.run_event(&entry)));
+            }
+            if is_all {
+                break;
+            }
+        }
+        Ok(shown)
     }
 }

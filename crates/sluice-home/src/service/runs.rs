@@ -16,6 +16,7 @@ use sluice_store::Query;
 use sluice_worker::session::Stream;
 
 use super::{ANSWER_WITHIN, Service, Who, wait};
+use crate::bounds::{LONGEST_SUMMARY, cut};
 use crate::ground::Ground;
 use crate::runs::{SeenRun, id_of, stream};
 use crate::view_run;
@@ -154,6 +155,7 @@ impl Service {
                 .hint("`sluice answer` and `sluice run` are for people"));
         };
         let StepSays { verb, summary, result, output, text, options } = said;
+        let summary = summary.map(|summary| cut(&summary, LONGEST_SUMMARY));
         let outcome = Outcome {
             summary: summary.clone().unwrap_or_default(),
             result,

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::{Place, event, id, last, one, owner};
-use crate::{Append, Cursor, Event, Logged, Query};
+use crate::{Append, Cursor, Event, LARGEST_PAGE, Logged, Query};
 
 /// An append of several events, each telling its number.
 fn several(stream: &str, expected: u64, count: u64) -> Append {
@@ -96,6 +96,30 @@ pub fn the_log_comes_in_pages_and_in_order(place: Place<'_>) {
     }
     assert_eq!(reader.log(Cursor(u64::MAX), 5).unwrap(), []);
     assert_eq!(Some(reader.end().unwrap()), reader.log(Cursor(0), 9).unwrap().last().map(|it| it.cursor));
+}
+
+/// A page ends early where its events are large, and never before it has one.
+pub fn a_page_of_the_log_is_bounded_in_bytes(place: Place<'_>) {
+    let (mut writer, mut reader) = owner(place);
+    let large = |stream: &str| {
+        let mut append = last(stream, 0);
+        append.events[0].data = vec![7; LARGEST_PAGE];
+        append
+    };
+    writer.append(vec![large("a"), last("gone", 0), large("b"), one("c", 0), large("d")]).unwrap();
+    // Where something was forgotten a page begins with a row that was read before.
+    writer.forget(&[id("gone")]).unwrap();
+    let mut read: Vec<Logged> = Vec::new();
+    loop {
+        let page = reader.log(read.last().map_or(Cursor(0), |it| it.cursor), 9).unwrap();
+        if page.is_empty() {
+            break;
+        }
+        assert!(page.iter().filter(|it| it.event.data.len() >= LARGEST_PAGE).count() <= 1, "{}", page.len());
+        read.extend(page);
+    }
+    let streams: Vec<_> = read.iter().map(|it| it.stream.as_str()).collect();
+    assert_eq!(streams, ["a", "b", "c", "d"]);
 }
 
 /// Readers that follow the log while it grows see every event once and in order.

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use crate::ownership::Owner;
 use crate::{
-    Append, Conflict, Cursor, Digest, Effect, Event, Header, Lease, Logged, OpenEffect, Order, Page, PageKey, Query,
-    RowKey, StoreError, Stored, StreamId, Summary,
+    Append, Conflict, Cursor, Digest, Effect, Event, Header, LARGEST_PAGE, Lease, Logged, OpenEffect, Order, Page,
+    PageKey, Query, RowKey, StoreError, Stored, StreamId, Summary,
 };
 
 #[derive(Clone, Default)]
@@ -156,7 +156,13 @@ impl State {
             let event = self.streams.get(stream)?.events.get(usize::try_from(*number - 1).ok()?)?.clone();
             Some(Logged { cursor: Cursor(*place), stream: stream.clone(), number: *number, event })
         });
-        found.take(limit).collect()
+        let mut bytes = 0;
+        let fits = found.take_while(|logged| {
+            let before = bytes;
+            bytes += logged.event.data.len();
+            before < LARGEST_PAGE
+        });
+        fits.take(limit).collect()
     }
 
     pub(super) fn end(&self) -> Cursor {

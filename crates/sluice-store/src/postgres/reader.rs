@@ -9,8 +9,8 @@ use tokio_postgres::types::ToSql;
 use super::link::{Link, Session, Trouble};
 use crate::record::beyond;
 use crate::{
-    Card, Cursor, Digest, Effect, Event, Header, Lease, Logged, OpenEffect, Order, Page, Query, Reader, RowKey,
-    StoreError, Stored, StreamId, Summary, codec,
+    Card, Cursor, Digest, Effect, Event, Header, LARGEST_PAGE, Lease, Logged, OpenEffect, Order, Page, Query, Reader,
+    RowKey, StoreError, Stored, StreamId, Summary, codec,
 };
 
 /// The columns that make a card, in the order in which [`card`] takes them.
@@ -82,12 +82,16 @@ impl Reader for PostgresReader {
     }
 
     fn log(&mut self, after: Cursor, limit: usize) -> Result<Vec<Logged>, StoreError> {
-        let sql = "SELECT position, stream, first, events FROM log
-            WHERE position >= coalesce((SELECT max(position) FROM log WHERE position <= $1), 0)
-            ORDER BY position LIMIT $2";
+        let sql = "SELECT position, stream, first, events FROM (
+                SELECT *, sum(octet_length(events)) OVER (ORDER BY position) - octet_length(events) AS before,
+                    row_number() OVER (ORDER BY position) AS place FROM (
+                    SELECT position, stream, first, events FROM log
+                    WHERE position >= coalesce((SELECT max(position) FROM log WHERE position <= $1), 0)
+                    ORDER BY position LIMIT $2) AS page) AS sized
+            WHERE before < $3 OR place <= 2 ORDER BY position"; // the first may hold only what was read before
         let (start, most) = (number(after.0.saturating_add(1)), number(limit.saturating_add(1)));
         let mut log = Vec::new();
-        for row in self.rows(sql, &[&start, &most])? {
+        for row in self.rows(sql, &[&start, &most, &number(LARGEST_PAGE)])? {
             let events = codec::decode(row.get(3)).map_err(|detail| self.link.corrupt(detail))?;
             let places = (row.get::<_, i64>(0) as u64..).zip(row.get::<_, i64>(2) as u64..).zip(events);
             log.extend(places.filter(|((place, _), _)| *place > after.0).map(|((place, number), event)| Logged {

@@ -8,8 +8,8 @@ use super::fault::Place;
 use super::list;
 use crate::record::beyond;
 use crate::{
-    Card, Cursor, Digest, Effect, Event, Header, Lease, Logged, OpenEffect, Page, Query, Reader, RowKey, StoreError,
-    Stored, StreamId, Summary, codec,
+    Card, Cursor, Digest, Effect, Event, Header, LARGEST_PAGE, Lease, Logged, OpenEffect, Page, Query, Reader, RowKey,
+    StoreError, Stored, StreamId, Summary, codec,
 };
 
 /// The columns that make a card, in the order in which [`card`] takes them.
@@ -221,11 +221,13 @@ impl Reader for SqliteReader {
         let mut statement = self.connection.prepare_cached(sql).map_err(self.fault())?;
         let start = i64::try_from(after.0.saturating_add(1)).unwrap_or(i64::MAX);
         let mut found = statement.query([start]).map_err(self.fault())?;
-        let mut log = Vec::new();
+        let (mut log, mut bytes) = (Vec::new(), 0);
         while log.len() < limit
+            && (bytes < LARGEST_PAGE || log.is_empty())
             && let Some(row) = found.next().map_err(self.fault())?
         {
             let (position, events): (i64, Vec<u8>) = both(row).map_err(self.fault())?;
+            bytes += events.len();
             let read = || Ok((StreamId(row.get(2)?), row.get::<_, i64>(3)? as u64));
             let (stream, first) = read().map_err(self.fault())?;
             let events = codec::decode(&events).map_err(|detail| self.place.corrupt(detail))?;

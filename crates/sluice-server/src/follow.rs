@@ -1,0 +1,218 @@
+//! Whoever reads the log, of everything or of one run, and may wait for more. There is one way to do it: a place under the
+//! limits, no thread while nothing happens, pages that are bounded, and an end when the token is revoked.
+
+use std::sync::Arc;
+
+use axum::body::{Body, Bytes};
+use axum::http::{HeaderValue, header};
+use axum::response::Response;
+use futures_util::stream;
+use sluice_api::Problem;
+use sluice_store::Cursor;
+use tokio::sync::watch;
+
+use crate::caller::Caller;
+use crate::feed::{PAGE, Told};
+use crate::glob::Glob;
+use crate::room::Place;
+use crate::routes::LINES;
+use crate::run::App;
+
+/// Which events of everything somebody wants.
+#[derive(Debug, Default)]
+pub(crate) struct Wanted {
+    /// Only those whose type fits.
+    pub(crate) kind: Option<Glob>,
+    /// Only those since a time, as events have it.
+    pub(crate) since: Option<String>,
+    /// Only those of what begins with this id.
+    pub(crate) correlation: Option<String>,
+}
+
+impl Wanted {
+    fn is_everything(&self) -> bool {
+        self.kind.is_none() && self.since.is_none() && self.correlation.is_none()
+    }
+
+    fn fits(&self, told: &Told) -> bool {
+        self.kind.as_ref().is_none_or(|pattern| pattern.fits(&told.kind))
+            && self.since.as_deref().is_none_or(|since| told.time.as_str() >= since)
+            && self.correlation.as_deref().is_none_or(|begins| told.correlation.starts_with(begins))
+    }
+}
+
+/// What somebody reads, and how far they have come.
+pub(crate) enum Source {
+    /// The log of everything.
+    Everything {
+        /// The place of the last event that was read.
+        after: Cursor,
+        /// Which events are told.
+        wanted: Arc<Wanted>,
+    },
+    /// The log of one run.
+    Run {
+        /// Its id.
+        id: String,
+        /// The number of the last event that was read.
+        after: u64,
+        /// Up to here everything of the run has been read.
+        known: Option<Cursor>,
+    },
+}
+
+/// Somebody who reads the log.
+pub(crate) struct Reading {
+    app: Arc<App>,
+    caller: Caller,
+    source: Source,
+    follow: bool,
+    news: watch::Receiver<u64>,
+    revoked: watch::Receiver<()>,
+    /// Their place among those who follow.
+    _place: Option<Place>,
+}
+
+impl Reading {
+    /// Begins to read.
+    pub(crate) fn begin(app: Arc<App>, caller: Caller, source: Source, follow: bool) -> Result<Reading, Problem> {
+        app.touch();
+        let place = match follow.then(|| app.place(&caller)) {
+            None => None,
+            Some(Some(place)) => Some(place),
+            Some(None) => {
+                let problem = Problem::unavailable("too many follow the log already, with this token or in all");
+                return Err(problem.hint("ask without `follow`, or try again later"));
+            }
+        };
+        Ok(Reading { news: app.news(), revoked: app.revoked(), app, caller, source, follow, _place: place })
+    }
+
+    /// The next events; `None` when there are no more and nobody waits for more.
+    pub(crate) async fn next(&mut self) -> Option<Vec<Arc<Told>>> {
+        loop {
+            // What happens from here on is news.
+            self.news.borrow_and_update();
+            self.revoked.borrow_and_update();
+            // A token that is revoked meanwhile opens nothing more.
+            if !self.app.still_lets_in(&self.caller) {
+                return None;
+            }
+            let (events, is_all) = self.page().await?;
+            if !events.is_empty() {
+                return Some(events);
+            }
+            if !is_all {
+                continue;
+            }
+            if !self.follow || self.app.is_stopping() {
+                return None;
+            }
+            tokio::select! {
+                heard = self.news.changed() => heard.ok()?,
+                heard = self.revoked.changed() => heard.ok()?,
+                () = self.app.ends() => {}
+            }
+        }
+    }
+
+    /// What comes next and is wanted, and whether there was nothing more to read.
+    async fn page(&mut self) -> Option<(Vec<Arc<Told>>, bool)> {
+        match &mut self.source {
+            Source::Everything { after, wanted } => {
+                let page = everything(&self.app, *after, wanted.clone(), self.follow).await?;
+                *after = page.last.unwrap_or(*after);
+                Some((page.events, page.last.is_none()))
+            }
+            Source::Run { id, after, known } => {
+                if known.is_some_and(|known| !self.app.feed.may_tell_of(id, known)) {
+                    return Some((Vec::new(), true));
+                }
+                // Everything up to here is stored, so that what is read now has it.
+                let end = self.app.feed.end();
+                let events = of_run(&self.app, id.clone(), *after).await?;
+                match events.last() {
+                    Some(last) => *after = last.cursor.0,
+                    None => *known = end,
+                }
+                let is_all = events.is_empty();
+                Some((events, is_all))
+            }
+        }
+    }
+
+    /// All of it as lines of JSON.
+    pub(crate) fn lines(self) -> Response {
+        let lines = stream::unfold(self, |mut reading| async move {
+            let events = reading.next().await?;
+            let mut lines = Vec::with_capacity(events.iter().map(|told| told.line.len() + 1).sum());
+            for told in events {
+                lines.extend_from_slice(&told.line);
+                lines.push(b'\n');
+            }
+            Some((Ok::<Bytes, std::io::Error>(lines.into()), reading))
+        });
+        let mut response = Response::new(Body::from_stream(lines));
+        response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(LINES));
+        response
+    }
+}
+
+/// A page of the log.
+struct Page {
+    events: Vec<Arc<Told>>,
+    /// The place of the last event, wanted or not.
+    last: Option<Cursor>,
+}
+
+/// The next page of everything: from what is ready, else from the store. It is filtered on a thread that may take its time.
+async fn everything(app: &Arc<App>, after: Cursor, wanted: Arc<Wanted>, follow: bool) -> Option<Page> {
+    let is_everything = wanted.is_everything();
+    let chosen = move |page: Vec<Arc<Told>>| {
+        let last = page.last().map(|told| told.cursor);
+        Page { events: page.into_iter().filter(|told| wanted.fits(told)).collect(), last }
+    };
+    if let Some(ready) = app.feed.after(after).filter(|_| follow) {
+        if ready.is_empty() || is_everything {
+            return Some(chosen(ready));
+        }
+        return tokio::task::spawn_blocking(move || chosen(ready)).await.ok();
+    }
+    let _turn = app.reading.acquire().await.ok()?;
+    let asked = app.clone();
+    let read = move || {
+        let page = asked.service.events(after, PAGE).ok()?;
+        Some(chosen(page.into_iter().map(|(cursor, event)| Told::new(cursor, &event)).collect()))
+    };
+    tokio::task::spawn_blocking(read).await.ok()?
+}
+
+/// The next page of a run.
+async fn of_run(app: &Arc<App>, id: String, after: u64) -> Option<Vec<Arc<Told>>> {
+    let _turn = app.reading.acquire().await.ok()?;
+    let asked = app.clone();
+    let read = move || {
+        let page = asked.service.run_events(&id, after, PAGE).ok()?;
+        Some(page.into_iter().map(|(number, event)| Told::new(Cursor(number), &event)).collect())
+    };
+    tokio::task::spawn_blocking(read).await.ok()?
+}
+
+impl App {
+    /// A place among those who follow the log through the same door.
+    pub(crate) fn place(&self, caller: &Caller) -> Option<Place> {
+        self.room(caller).follow(caller.token())
+    }
+
+    /// A place among the crabs that listen through the same door.
+    pub(crate) fn crab_place(&self, caller: &Caller) -> Option<Place> {
+        self.room(caller).listen(caller.token())
+    }
+
+    fn room(&self, caller: &Caller) -> &crate::room::Room {
+        match caller {
+            Caller::Process(_) => &self.socket,
+            Caller::Bearer(_) => &self.network,
+        }
+    }
+}
