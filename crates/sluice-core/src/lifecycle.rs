@@ -75,8 +75,41 @@ pub struct Transition {
     pub guard: Option<Expr>,
     /// and the task's artifact satisfies this.
     pub gate: Option<Gate>,
+    /// Who may take it, where the author says so.
+    pub by: Option<By>,
     /// What is then done, in order.
     pub hooks: Vec<Hook>,
+}
+
+/// Whom an author gives a transition to. A person may take every transition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum By {
+    /// The task's agents too.
+    Agent,
+    /// Nobody else.
+    Person,
+}
+
+/// The agents that may take a transition, besides a person and the lifecycle's own rules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Takers {
+    /// Every agent of the task.
+    Agents,
+    /// The reviewer: the transition is a verdict.
+    Reviewer,
+    /// None.
+    Persons(PersonsOnly),
+}
+
+/// Why only a person may take a transition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PersonsOnly {
+    /// The author says so.
+    Said,
+    /// It has no gate and starts an agent.
+    StartsAgent,
+    /// It has no gate and ends the task.
+    EndsTask,
 }
 
 /// What is done on a transition.
@@ -98,6 +131,8 @@ pub enum Hook {
     NotifyWorker {
         /// In place of the engine's own words.
         message: Option<Template>,
+        /// Whether a worker is started where none is alive.
+        start: bool,
     },
     /// Count a field up by one.
     Increment(FieldName),
@@ -126,6 +161,26 @@ pub enum Hook {
 }
 
 impl Hook {
+    /// Whether it can start an agent of this task.
+    pub fn starts_agent(&self) -> bool {
+        match self {
+            Hook::SpawnAgent(_) | Hook::SpawnReviewer(_) | Hook::NotifyWorker { start: true, .. } => true,
+            Hook::AcquireWorkspace
+            | Hook::ReleaseWorkspace
+            | Hook::KillSession
+            | Hook::KillReviewer
+            | Hook::NotifyWorker { start: false, .. }
+            | Hook::Increment(_)
+            | Hook::SpawnNext
+            | Hook::PushBranch
+            | Hook::CreatePr
+            | Hook::DeleteRemoteBranch
+            | Hook::Notify { .. }
+            | Hook::RunCommand(_)
+            | Hook::SetField { .. } => false,
+        }
+    }
+
     /// The word for it in files and reports.
     pub fn action(&self) -> &'static str {
         match self {
@@ -243,6 +298,8 @@ pub const STUCK: &str = "stuck";
 pub const CREATABLE: [&str; 4] = ["pending", "clarification", "agent-review", "reviewing"];
 /// The numeric fields that every task has.
 pub const COUNTERS: [&str; 2] = ["review_round", "crash_count"];
+/// The prompt of a worker that is started because none was alive to be told something.
+pub const WORKER_AGAIN: &str = "worker_respawn";
 /// What a lifecycle's prompts can show.
 pub const VARIABLES: [&str; 5] = ["summary", "project", "branch", "review_round", "status"];
 
@@ -255,6 +312,22 @@ impl Lifecycle {
     /// The name of state `id`.
     pub fn state_name(&self, id: StateId) -> &str {
         self.state(id).name.as_str()
+    }
+
+    /// The agents that may take `edge`. The machine and the checker ask here, so that they agree.
+    ///
+    /// An artifact of the right form opens a gate, whoever wrote it, but a verdict is the reviewer's. Without a gate an
+    /// agent could start agents for ever, or end its own task: there a person decides unless the author says otherwise.
+    pub fn takers(&self, edge: &Transition) -> Takers {
+        let gives_verdict = edge.gate.as_ref().is_some_and(|gate| gate.verdict.is_some());
+        match (edge.by, &edge.gate) {
+            (Some(By::Person), _) => Takers::Persons(PersonsOnly::Said),
+            (_, Some(_)) if gives_verdict => Takers::Reviewer,
+            (Some(By::Agent), _) | (None, Some(_)) => Takers::Agents,
+            (None, None) if self.state(edge.to).terminal => Takers::Persons(PersonsOnly::EndsTask),
+            (None, None) if edge.hooks.iter().any(Hook::starts_agent) => Takers::Persons(PersonsOnly::StartsAgent),
+            (None, None) => Takers::Agents,
+        }
     }
 
     /// The state called `name`.

@@ -186,6 +186,8 @@ codes! {
     CountedFirst = "S0905", Note;
     /// Conditions that are too entangled to be judged.
     Undecided = "S0906", Note;
+    /// A word in braces that is almost a variable.
+    WordInBraces = "S0907", Note;
 }
 
 impl Code {

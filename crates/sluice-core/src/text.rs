@@ -10,11 +10,12 @@ use std::sync::Arc;
 pub use command::{Command, Unexpanded};
 
 use crate::expr::{Path, path_at};
+use crate::lifecycle::VARIABLES;
 
 /// How a text names a variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Syntax {
-    /// `{summary}`: prompts of lifecycles. Braces around anything but a lower-case word stay as they are.
+    /// `{summary}`: prompts of lifecycles. Braces around anything but one of a task's five variables stay as they are.
     Braces,
     /// `{{context}}`: prompts of manifests. Double braces around anything but a word stay as they are.
     DoubleBraces,
@@ -70,6 +71,8 @@ pub struct Reading<T> {
     pub text: T,
     /// Its variables, from left to right.
     pub placeholders: Vec<Placeholder>,
+    /// Words that are written like variables and stay as they are.
+    pub words: Vec<Placeholder>,
     /// What could not be read.
     pub bad: Vec<BadPlaceholder>,
 }
@@ -82,7 +85,8 @@ impl Template {
 
     /// Reads `text`.
     pub fn read(text: &str, syntax: Syntax) -> Reading<Template> {
-        let (mut parts, mut placeholders, mut bad) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut parts, mut placeholders) = (Vec::new(), Vec::new());
+        let (mut words, mut bad) = (Vec::new(), Vec::new());
         let (mut at, mut plain) = (0, String::new());
         while let Some(found) = next_brace(text, at) {
             let token = match syntax {
@@ -108,6 +112,12 @@ impl Template {
                     placeholders.push(Placeholder { path, at: range });
                     end
                 }
+                Token::Word(path, range) => {
+                    let end = range.end;
+                    plain.push_str(&text[at..end]);
+                    words.push(Placeholder { path, at: range });
+                    end
+                }
                 Token::Bad(found) => {
                     let end = found.at.end;
                     plain.push_str(&text[at..end]);
@@ -118,7 +128,7 @@ impl Template {
         }
         plain.push_str(&text[at..]);
         parts.extend(literal(plain));
-        Reading { text: Template { parts: parts.into() }, placeholders, bad }
+        Reading { text: Template { parts: parts.into() }, placeholders, words, bad }
     }
 
     /// The text with its values; the first variable without one is the error.
@@ -152,6 +162,8 @@ enum Token {
     /// `$${`
     Escape(Range<usize>),
     Variable(Path, Range<usize>),
+    /// Written like a variable, and none.
+    Word(Path, Range<usize>),
     Bad(BadPlaceholder),
 }
 
@@ -180,7 +192,8 @@ fn braces(text: &str, at: usize) -> Token {
     if !snug || !lower || matches!(before, Some('{' | '$')) || text[range.end..].starts_with('}') {
         return plain;
     }
-    Token::Variable(Path::new(word, []), range)
+    let path = Path::new(word, []);
+    if VARIABLES.contains(&word) { Token::Variable(path, range) } else { Token::Word(path, range) }
 }
 
 fn double_braces(text: &str, at: usize) -> Token {

@@ -73,6 +73,7 @@ plays! {
     moves_that_are_not_in_the_table_are_refused,
     a_verdict_is_not_taken_from_the_worker,
     a_verdict_may_be_a_persons,
+    who_may_take_a_transition_without_a_gate,
     a_session_may_move_its_own_task_only,
     an_old_verdict_does_not_win_over_a_new_one,
     a_worker_that_dies_after_a_fail_does_not_advance_on_its_old_handoff,

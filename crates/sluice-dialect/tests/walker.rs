@@ -6,7 +6,7 @@
 use std::fmt::Write;
 
 use sluice_core::expr::{Number, Value};
-use sluice_core::lifecycle::{FieldValue, Hook, Lifecycle, Reaction, STUCK, StateId};
+use sluice_core::lifecycle::{By, FieldValue, Hook, Lifecycle, Reaction, STUCK, StateId};
 use sluice_core::problem::Code;
 use sluice_dialect::prompts::NoPrompts;
 use sluice_dialect::{Definition, Loaded, Source, Sources, load};
@@ -32,7 +32,7 @@ impl Random {
 }
 
 const STATES: [&str; 6] = ["pending", "agent-review", "reviewing", "working", "stuck", "done"];
-const HOOKS: [&str; 10] = [
+const HOOKS: [&str; 12] = [
     "{action: acquire_workspace}",
     "{action: release_workspace}",
     "{action: spawn_agent, prompt: w}",
@@ -43,6 +43,8 @@ const HOOKS: [&str; 10] = [
     "{action: increment_review_round}",
     "{action: set_field, field: review_round, value: -3}",
     "{action: set_field, field: turns, value: 4}",
+    "{action: notify_worker}",
+    "{action: notify_worker, start: false}",
 ];
 const GUARDS: [&str; 6] = [
     "review_round < 2",
@@ -69,6 +71,7 @@ fn lifecycle(random: &mut Random) -> String {
         if random.below(2) == 0 {
             text.push_str(", gate: {section: \"## x\"}");
         }
+        text.push_str(["", "", "", "", ", by: agent", ", by: person"][random.below(6)]);
         let hooks: Vec<&str> = (0..random.below(4)).map(|_| random.one(&HOOKS)).collect();
         let _ = writeln!(text, ", hooks: [{}]}}", hooks.join(", "));
     }
@@ -94,7 +97,7 @@ fn lifecycle(random: &mut Random) -> String {
             ),
         };
     }
-    text.push_str("prompts: {w: go, reviewer: look}\n");
+    text.push_str("prompts: {w: go, reviewer: look, worker_respawn: go on}\n");
     text
 }
 
@@ -166,6 +169,11 @@ impl<'a> Walk<'a> {
                     Hook::SpawnReviewer(_) => self.reviewer = true,
                     _ => self.worker = true,
                 }
+                self.start();
+            }
+            // The worker died a moment ago, so another one is started.
+            Hook::NotifyWorker { start: true, .. } if self.workspace => {
+                self.worker = true;
                 self.start();
             }
             Hook::KillSession => (self.worker, self.reviewer) = (false, false),
@@ -242,7 +250,15 @@ impl<'a> Walk<'a> {
             lifecycle.exits.rules.iter().any(|rule| {
                 rule.state == edge.from && matches!(&rule.reaction, Reaction::Advance(to) if *to == edge.to)
             });
-        if edge.gate.is_none() && !monitored {
+        let starts = edge.hooks.iter().any(|hook| {
+            matches!(hook, Hook::SpawnAgent(_) | Hook::SpawnReviewer(_) | Hook::NotifyWorker { start: true, .. })
+        });
+        let is_closed = match edge.by {
+            Some(By::Person) => true,
+            Some(By::Agent) => false,
+            None => edge.gate.is_none() && (starts || lifecycle.state(edge.to).terminal),
+        };
+        if !monitored && (is_closed || !(self.worker || self.reviewer)) {
             self.since = 0;
         }
         self.enter(edge.to, Some(index), random);

@@ -47,6 +47,7 @@ pub(super) fn lifecycle(name: &str, state_words: &str, initial: &[u32], lines: &
                 to: id(to),
                 guard: (!parts[2].is_empty()).then(|| expr::parse(parts[2]).unwrap()),
                 gate: gate(parts[1]),
+                by: None,
                 hooks: parts[3].split_whitespace().map(hook).collect(),
             }
         })

@@ -18,7 +18,7 @@ use crate::findings::Findings;
 use crate::lifecycle::draft;
 pub use crate::lifecycle::draft::Draft;
 use crate::lifecycle::{
-    COUNTERS, CREATABLE, ExitMonitoring, FieldValue, Hook, Lifecycle, Spawn, State, StateId, Transition, VARIABLES,
+    By, COUNTERS, CREATABLE, ExitMonitoring, FieldValue, Hook, Lifecycle, Spawn, State, StateId, Transition, VARIABLES,
 };
 use crate::name::{DefinitionName, FieldName, PromptName, StateName, is_identifier};
 use crate::problem::{Code, Problem, clip};
@@ -187,6 +187,7 @@ struct ResolvedTransition {
     /// `None` inside: there is a guard, and it cannot be read.
     guard: Option<Option<Expr>>,
     gate: Option<Gate>,
+    by: Option<By>,
     hooks: Vec<Hook>,
 }
 
@@ -202,7 +203,7 @@ fn resolve(draft: &Draft, names: &Names<'_>, findings: &mut Findings) -> Resolve
         draft.transitions.iter().map(|transition| resolve_transition(transition, draft, names, findings)).collect();
     let rules = draft.rules.iter().map(|rule| exits::resolve(rule, names, findings)).collect();
     let prompts =
-        draft.prompts.iter().map(|(name, text)| (PromptName::new(name.value.as_str()), prompt(text, findings)));
+        draft.prompts.iter().map(|(name, text)| (PromptName::new(name.value.as_str()), texts::prompt(text, findings)));
     Resolved {
         name: draft.name.as_ref().map(|name| DefinitionName::new(name.value.as_str())),
         version: draft.version.unwrap_or(1),
@@ -252,6 +253,7 @@ fn resolve_transition(
         to,
         guard: transition.when.as_ref().map(|text| names.guard(text, findings)),
         gate: transition.gate.as_ref().map(|gate| resolve_gate(gate, findings)),
+        by: transition.by,
         hooks: transition.hooks.iter().map(|hook| resolve_hook(hook, names, findings)).collect(),
     }
 }
@@ -286,18 +288,17 @@ fn resolve_hook(hook: &At<draft::Hook>, names: &Names<'_>, findings: &mut Findin
         }
         draft::Hook::KillSession => Hook::KillSession,
         draft::Hook::KillReviewer => Hook::KillReviewer,
-        draft::Hook::NotifyWorker(message) => {
-            Hook::NotifyWorker { message: message.as_ref().map(|text| prompt(text, findings)) }
+        draft::Hook::NotifyWorker { message, start } => {
+            let message = message.as_ref().map(|text| texts::prompt(text, findings));
+            Hook::NotifyWorker { message, start: *start }
         }
         draft::Hook::IncrementReviewRound => Hook::Increment(FieldName::new("review_round")),
         draft::Hook::SpawnNext => Hook::SpawnNext,
         draft::Hook::PushBranch => Hook::PushBranch,
         draft::Hook::CreatePr => Hook::CreatePr,
         draft::Hook::DeleteRemoteBranch => Hook::DeleteRemoteBranch,
-        draft::Hook::Notify(text) => Hook::Notify { message: prompt(text, findings) },
-        draft::Hook::RunCommand(text) => Hook::RunCommand(texts::command(text, findings, |found, span, findings| {
-            known_variable(found, span, Syntax::Dollar, findings);
-        })),
+        draft::Hook::Notify(text) => Hook::Notify { message: texts::prompt(text, findings) },
+        draft::Hook::RunCommand(text) => Hook::RunCommand(texts::command(text, findings, known_variable)),
         draft::Hook::SetField(field, value) => {
             settable(field, findings);
             if matches!(value.value, FieldValue::Text(_)) && names.fields.contains(field.value.as_str()) {
@@ -336,25 +337,16 @@ fn settable(field: &At<String>, findings: &mut Findings) {
     }
 }
 
-fn prompt(text: &Text, findings: &mut Findings) -> crate::text::Template {
-    texts::template(text, Syntax::Braces, findings, |found, span, findings| {
-        known_variable(found, span, Syntax::Braces, findings);
-    })
-}
-
-fn known_variable(found: &crate::text::Placeholder, span: crate::span::Span, syntax: Syntax, findings: &mut Findings) {
+/// A variable in a command. In prompts there are none but these, by the way they are read.
+fn known_variable(found: &crate::text::Placeholder, span: crate::span::Span, findings: &mut Findings) {
     if found.path.tail().is_empty() && VARIABLES.contains(&found.path.head()) {
         return;
     }
-    let literal = match syntax {
-        Syntax::Braces => format!("for the text itself, write `{{ {} }}` with spaces", found.path),
-        Syntax::Dollar | Syntax::DoubleBraces => format!("for the shell's own variable, write `$${{{}}}`", found.path),
-    };
-    let shown = syntax.wrap(&found.path);
+    let shown = Syntax::Dollar.wrap(&found.path);
     findings.add(
         Problem::new(Code::UnknownVariable, span, format!("`{}` is not a variable of a task", clip(&shown)))
             .maybe_help(findings.suggest(found.path.head(), VARIABLES))
-            .note(literal),
+            .note(format!("for the shell's own variable, write `$${{{}}}`", found.path)),
     );
 }
 
@@ -370,6 +362,7 @@ impl Resolved {
                     None => None,
                 },
                 gate: found.gate,
+                by: found.by,
                 hooks: found.hooks,
             })
         };

@@ -6,7 +6,8 @@ use std::collections::BTreeSet;
 
 use crate::expr::{self, Expr};
 use crate::findings::Findings;
-use crate::problem::{Code, Problem, clip};
+use crate::lifecycle::VARIABLES;
+use crate::problem::{Code, Problem, clip, closest};
 use crate::span::{Span, Text};
 use crate::text::{BadPlaceholder, Command, Placeholder, Reading, Syntax, Template};
 
@@ -37,6 +38,20 @@ pub(super) fn expression(text: &Text, code: Code, what: &str, findings: &mut Fin
     }
 }
 
+/// Reads a prompt or message of a lifecycle. A word in braces that is no variable stays as it is; one that resembles a
+/// variable is probably misspelt.
+pub(super) fn prompt(text: &Text, findings: &mut Findings) -> Template {
+    let reading = Template::read(&text.value, Syntax::Braces);
+    for word in &reading.words {
+        let Some(close) = closest(word.path.head(), VARIABLES) else { continue };
+        let shown = clip(&Syntax::Braces.wrap(&word.path));
+        let message = format!("`{shown}` is not a variable of a task, so it stays as it is");
+        let help = format!("did you mean `{}`?", Syntax::Braces.wrap(close));
+        findings.add(Problem::new(Code::WordInBraces, text.locate(word.at.clone()), message).help(help));
+    }
+    reading.text
+}
+
 /// Reads a prompt or message, and hands each placeholder with its place to `known`.
 pub(super) fn template(
     text: &Text,
@@ -59,7 +74,7 @@ pub(super) fn read_file(text: &Text, syntax: Syntax, findings: &mut Findings) ->
     bad(text, &reading.bad, ESCAPED, findings);
     let mut too_many = |found: &Placeholder, message: String| {
         findings.hole(Problem::new(Code::TooMuchStructure, text.locate(found.at.clone()), message));
-        Reading { text: Template::literal(""), placeholders: Vec::new(), bad: Vec::new() }
+        Reading { text: Template::literal(""), placeholders: Vec::new(), words: Vec::new(), bad: Vec::new() }
     };
     if let Some(found) = reading.placeholders.get(MOST_PLACES) {
         return too_many(found, format!("variables at more than {MOST_PLACES} places of one prompt file"));

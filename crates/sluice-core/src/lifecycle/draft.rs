@@ -1,7 +1,7 @@
 //! A lifecycle as its file says it: names that may lead nowhere, guards that are still text, each with its place.
 
 use crate::artifact::Verdict;
-use crate::lifecycle::{FieldValue, HarnessChoice, Permissions};
+use crate::lifecycle::{By, FieldValue, HarnessChoice, Permissions};
 use crate::span::{At, Span, Text};
 
 /// A lifecycle before it is checked.
@@ -68,6 +68,8 @@ pub struct Transition {
     pub gate: Option<Gate>,
     /// `when`
     pub when: Option<Text>,
+    /// `by`
+    pub by: Option<By>,
     /// `hooks`
     pub hooks: Vec<At<Hook>>,
 }
@@ -115,7 +117,12 @@ pub enum Hook {
     /// `kill_reviewer`
     KillReviewer,
     /// `notify_worker`
-    NotifyWorker(Option<Text>),
+    NotifyWorker {
+        /// `message`
+        message: Option<Text>,
+        /// `start`
+        start: bool,
+    },
     /// `increment_review_round`
     IncrementReviewRound,
     /// `spawn_next`

@@ -248,6 +248,8 @@ pub struct StartSession {
 pub enum Occasion {
     /// A review failed.
     ReviewFailed,
+    /// A review passed.
+    ReviewPassed,
     /// A person asks for changes.
     ChangesRequested,
 }
@@ -257,6 +259,7 @@ impl Occasion {
     pub fn words(self) -> &'static str {
         match self {
             Occasion::ReviewFailed => "The review failed. Read ## Review in TASK.md, fix every finding, and go on.",
+            Occasion::ReviewPassed => "The review passed. Nothing is left to do; a person reads the work now.",
             Occasion::ChangesRequested => {
                 "A person asks for changes. Read ## Feedback in TASK.md, make the changes, and go on."
             }

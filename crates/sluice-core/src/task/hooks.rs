@@ -44,7 +44,7 @@ fn perform(ledger: &mut Ledger<'_>, job: Job) {
         Hook::SpawnAgent(_) | Hook::SpawnReviewer(_) => spawn_planned(ledger, job),
         Hook::KillSession => end(ledger, &[Place::Main, Place::Beside], Action::KillSession),
         Hook::KillReviewer => end(ledger, &[Place::Beside], Action::KillReviewer),
-        Hook::NotifyWorker { message } => tell_worker(ledger, edge, message.as_ref()),
+        Hook::NotifyWorker { message, start } => tell_worker(ledger, edge, message.as_ref(), *start),
         Hook::Increment(field) => {
             increment(ledger, field);
             ledger.settle(Settlement::Done);
@@ -113,14 +113,20 @@ fn end(ledger: &mut Ledger<'_>, places: &[Place], action: Action) {
     ledger.ask(action, Instruction::EndSession { sessions, whole: action == Action::KillSession });
 }
 
-/// Types to the worker; where none is alive, one is started that reads for itself what happened.
-fn tell_worker(ledger: &mut Ledger<'_>, edge: EdgeId, message: Option<&Template>) {
+/// Types to the worker; where none is alive, one is started that reads for itself what happened, if the hook wants that.
+fn tell_worker(ledger: &mut Ledger<'_>, edge: EdgeId, message: Option<&Template>, start: bool) {
     let gate = edge_at(ledger.lifecycle, edge).and_then(|edge| edge.gate.as_ref());
-    let failed = gate.and_then(|gate| gate.verdict).is_some_and(|test| test.wanted == Verdict::Fail);
-    let occasion = if failed { Occasion::ReviewFailed } else { Occasion::ChangesRequested };
+    let occasion = match gate.and_then(|gate| gate.verdict).map(|test| test.wanted) {
+        Some(Verdict::Fail) => Occasion::ReviewFailed,
+        Some(Verdict::Pass) => Occasion::ReviewPassed,
+        None => Occasion::ChangesRequested,
+    };
     if let Some(agent) = ledger.state.main.agent().copied().filter(|_| ledger.state.main.is_living()) {
         let text = message.map_or_else(|| occasion.words().to_owned(), |message| fill(ledger, message));
         return ledger.ask(Action::NotifyWorker, Instruction::TypeToWorker { session: agent.id, occasion, text });
+    }
+    if !start {
+        return ledger.settle(Settlement::Idle);
     }
     match spawn::worker_again(ledger.lifecycle) {
         Some(plan) => spawn::prepare(ledger, &plan),

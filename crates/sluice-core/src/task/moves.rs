@@ -11,11 +11,13 @@ use super::session::Role;
 use super::state::{Attention, EdgeId, Judged, Workspace};
 use crate::artifact::{Gate, GateFailure};
 use crate::expr::{Expr, Number, Path, Value};
-use crate::lifecycle::{Hook, Lifecycle, StateId, Transition};
+use crate::lifecycle::{Hook, Lifecycle, PersonsOnly, StateId, Takers, Transition};
 use crate::machine::{Refusal, RefusalCode};
 
 /// The state in which a task has been given up.
 pub(super) const CANCELLED: &str = "cancelled";
+/// What an agent does that wants to take a person's transition.
+const ASK_A_PERSON: &str = "wait for the person; a lifecycle opens the transition to agents with `by: agent`";
 /// The state in which a task has been merged.
 pub(super) const DONE: &str = "done";
 
@@ -78,8 +80,7 @@ pub(super) fn select(ledger: &Ledger<'_>, by: Asker, to: StateId, evidence: &Evi
         match &edge.guard {
             Some(guard) if !holds(ledger, guard) => guards.push(guard),
             Some(_) | None => {
-                may_judge(ledger, by, edge, &way)?;
-                may_close(ledger, by, edge, &way)?;
+                may_take(ledger, by, edge, &way)?;
                 passes(ledger, edge, evidence, &way)?;
                 return Ok(id);
             }
@@ -113,34 +114,22 @@ pub(super) fn holds(ledger: &Ledger<'_>, guard: &Expr) -> bool {
     guard.holds(&|path: &Path| Some(Value::Number(Number::whole(ledger.state.number(path.head())))))
 }
 
-/// A verdict is taken from the reviewer, a person or the monitor, never from the worker that is judged.
-fn may_judge(ledger: &Ledger<'_>, by: Asker, edge: &Transition, way: &str) -> Answered {
-    let gives_verdict = edge.gate.as_ref().is_some_and(|gate| gate.verdict.is_some());
-    let may = match by {
-        Asker::Person | Asker::Engine => true,
-        Asker::Session(id) => ledger
-            .place_of(id)
-            .and_then(|place| ledger.state.session(place).agent())
-            .is_some_and(|agent| agent.role == Role::Reviewer),
-        Asker::Stranger => false,
+/// Whether the asker may take this transition. A person may take every one, and the engine follows the lifecycle's rules.
+fn may_take(ledger: &Ledger<'_>, by: Asker, edge: &Transition, way: &str) -> Answered {
+    let session = match by {
+        Asker::Person | Asker::Engine => return Ok(()),
+        Asker::Session(id) => ledger.place_of(id).and_then(|place| ledger.state.session(place).agent()),
+        Asker::Stranger => None,
     };
-    if may || !gives_verdict {
-        return Ok(());
-    }
-    let message = format!("Transition not allowed: {way} is the reviewer's verdict, and you are being reviewed");
-    Err(Refusal::new(RefusalCode::NotYours, message).hint("wait for the reviewer"))
-}
-
-/// No agent calls its own work done: where no gate stands before `done`, a person decides, by merging it.
-fn may_close(ledger: &Ledger<'_>, by: Asker, edge: &Transition, way: &str) -> Answered {
-    let is_open = edge.gate.is_none() && ledger.lifecycle.state_name(edge.to) == DONE;
-    match by {
-        Asker::Session(_) | Asker::Stranger if is_open => {
-            let message = format!("Transition not allowed: {way} is for a person, who merges the work");
-            Err(Refusal::new(RefusalCode::NotYours, message).hint("wait for the person"))
-        }
-        Asker::Session(_) | Asker::Stranger | Asker::Person | Asker::Engine => Ok(()),
-    }
+    let (why, hint) = match ledger.lifecycle.takers(edge) {
+        Takers::Agents => return Ok(()),
+        Takers::Reviewer if session.is_some_and(|agent| agent.role == Role::Reviewer) => return Ok(()),
+        Takers::Reviewer => ("is the reviewer's verdict, and you are being reviewed", "wait for the reviewer"),
+        Takers::Persons(PersonsOnly::Said) => ("is for a person: the lifecycle says `by: person`", ASK_A_PERSON),
+        Takers::Persons(PersonsOnly::EndsTask) => ("ends the task, and that is for a person", ASK_A_PERSON),
+        Takers::Persons(PersonsOnly::StartsAgent) => ("starts an agent, and that is for a person", ASK_A_PERSON),
+    };
+    Err(Refusal::new(RefusalCode::NotYours, format!("Transition not allowed: {way} {why}")).hint(hint))
 }
 
 fn passes(ledger: &Ledger<'_>, edge: &Transition, evidence: &Evidence, way: &str) -> Answered {

@@ -7,11 +7,8 @@ use super::hooks::{ends_soon, fill, increment};
 use super::ledger::Ledger;
 use super::session::{Change, Place, Role};
 use super::state::{Attention, Job, StatePrompt};
-use crate::lifecycle::{HarnessChoice, Hook, Lifecycle, Permissions, Spawn, StateId, Transition};
+use crate::lifecycle::{HarnessChoice, Hook, Lifecycle, Permissions, Spawn, StateId, Transition, WORKER_AGAIN};
 use crate::name::{FieldName, PromptName};
-
-/// The prompt of a worker that is started because nobody was there to be told.
-const WORKER_AGAIN: &str = "worker_respawn";
 
 /// How an agent is to be started.
 pub(super) struct Plan<'a> {

@@ -65,6 +65,7 @@ impl Command {
             reading: Reading {
                 text: Command { script: String::new(), environment: Vec::new() },
                 placeholders: Vec::new(),
+                words: Vec::new(),
                 bad: Vec::new(),
             },
             unexpanded: Vec::new(),

@@ -3,7 +3,7 @@
 use sluice_core::artifact::Verdict;
 use sluice_core::findings::Findings;
 use sluice_core::lifecycle::draft::{Clause, Draft, Gate, Hook, Reaction, Rule, Run, Spawn, State, Transition};
-use sluice_core::lifecycle::{FieldValue, HarnessChoice, Permissions};
+use sluice_core::lifecycle::{By, FieldValue, HarnessChoice, Permissions};
 use sluice_core::problem::{Code, Problem};
 use sluice_core::span::{At, Span, Text};
 
@@ -17,6 +17,7 @@ const MOST: i64 = 1_000_000;
 const HARNESSES: [(&str, HarnessChoice); 2] = [("task", HarnessChoice::Task), ("review", HarnessChoice::Review)];
 const PERMISSIONS: [(&str, Permissions); 2] = [("full", Permissions::Full), ("reduced", Permissions::Reduced)];
 const VERDICTS: [(&str, Verdict); 2] = [("PASS", Verdict::Pass), ("FAIL", Verdict::Fail)];
+const TAKERS: [(&str, By); 2] = [("agent", By::Agent), ("person", By::Person)];
 const SPAWNS: &[&str] = &["spawn_agent", "spawn_reviewer"];
 
 /// A whole file.
@@ -63,6 +64,11 @@ static TRANSITION: Shape = Shape::new(
             "if",
             "guard",
         ]),
+        Field::new(
+            "by",
+            Kind::Choice(&["agent", "person"]),
+            "who may take it; without it, agents take what has a gate or neither starts an agent nor ends the task",
+        ),
         Field::new("hooks", Kind::List(&Kind::Table(&HOOK)), "what is done, in order").also(&["actions", "effects"]),
     ]],
 );
@@ -88,6 +94,8 @@ static HOOK: Shape = Shape::new(
         Field::new("increment", Kind::Text, "a counter that goes up before the agent starts").only(SPAWNS),
         Field::required("message", Kind::Text, "what a person is told").only(&["notify"]),
         Field::new("message", Kind::Text, "what the worker is told, in place of the engine's own words")
+            .only(&["notify_worker"]),
+        Field::new("start", Kind::Bool, "whether a worker is started where none is alive; true unless said otherwise")
             .only(&["notify_worker"]),
         Field::required("command", Kind::Text, "the command, run in the task's workspace").only(&["run_command"]),
         Field::required("field", Kind::Text, "the field that is set").only(&["set_field"]),
@@ -204,6 +212,7 @@ fn transition(fields: Fields<'_>, findings: &mut Findings) -> Transition {
         to: fields.name("to"),
         gate: fields.table("gate").and_then(|gate| self::gate(gate, findings)),
         when: fields.text("when").cloned(),
+        by: fields.choice("by", &TAKERS),
         hooks: fields.tables("hooks").filter_map(|entry| hook(entry, findings)).collect(),
     }
 }
@@ -239,7 +248,9 @@ fn hook(fields: Fields<'_>, findings: &mut Findings) -> Option<At<Hook>> {
         }
         "kill_session" => Hook::KillSession,
         "kill_reviewer" => Hook::KillReviewer,
-        "notify_worker" => Hook::NotifyWorker(fields.text("message").cloned()),
+        "notify_worker" => {
+            Hook::NotifyWorker { message: fields.text("message").cloned(), start: fields.flag("start").unwrap_or(true) }
+        }
         "increment_review_round" => Hook::IncrementReviewRound,
         "spawn_next" => Hook::SpawnNext,
         "push_branch" => Hook::PushBranch,

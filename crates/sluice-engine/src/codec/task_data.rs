@@ -40,7 +40,7 @@ twins! {
     StoredVerdict of Verdict { Pass, Fail }
     StoredHarness of HarnessChoice { Task, Review }
     StoredPermissions of Permissions { Full, Reduced }
-    StoredOccasion of Occasion { ReviewFailed, ChangesRequested }
+    StoredOccasion of Occasion { ReviewFailed, ReviewPassed, ChangesRequested }
     StoredPrompt of StatePrompt { Enter, Respawn }
     StoredRunEnd of RunEnd { Completed, Failed, Cancelled }
 }

@@ -129,6 +129,64 @@ fn what_is_a_persons_is_refused_to_an_agent() {
     );
 }
 
+/// Without a gate an agent may say that it is stuck and ask questions; to start agents or to end the task is a person's.
+#[test]
+fn an_agent_takes_no_transition_that_starts_an_agent_or_ends_its_task() {
+    let home = home_with_shell();
+    let here = home.pipe("here");
+    let script = r#"
+        ask "asks a question" sluice task update --status clarification
+        ask "goes on" sluice task update --status working
+        ask "gives up" sluice task update --status cancelled
+        ask "is stuck" sluice task update --status stuck
+        ask "starts a worker" sluice task update --status working
+        ask "starts a reviewer" sluice task update --status agent-review
+        ask "gives up while stuck" sluice task update --status cancelled
+        echo > HERE
+        read -r line
+    "#;
+    set_script(&home, &script.replace("HERE", here.path()));
+    let id = shell(&home, "brew", &[]);
+    here.hear();
+    insta::assert_snapshot!(log(&home), @"
+    asks a question: 0
+    goes on: 0
+    gives up: 4 not_yours
+    is stuck: 0
+    starts a worker: 4 not_yours
+    starts a reviewer: 4 not_yours
+    gives up while stuck: 4 not_yours
+    ");
+    let started = home.history(&id).into_iter().filter(|event| event["type"] == "agent.spawned").count();
+    assert_eq!((started, &home.task(&id)["status"]), (1, &"stuck".into()));
+}
+
+/// In `persistent` the worker hears that its review passed, and cannot call its own task back.
+#[test]
+fn a_persistent_worker_hears_of_pass_and_waits_for_the_person() {
+    let home = home_with_shell();
+    let here = home.pipe("here");
+    let script = r#"
+        printf '\n## Plan\n\nAPPROACH: heat\nTOUCHING: water\n\n## Handoff\n\nDONE: brewed\n' >> TASK.md
+        sluice task update --status working && sluice task update --status agent-review
+        while read -r line; do
+            case "$line" in *passed*) printf '%s\n' "$line" | grep -o 'Review round 1 passed' >> "$OUT/log"; break;; esac
+        done
+        ask "calls it back" sluice task update --status working
+        echo > HERE
+        read -r line
+    "#;
+    set_script(&home, &script.replace("HERE", here.path()));
+    let context = ["--workflow", "persistent", "--context", "## Context\n\n```demo\nreviewer: review pass\n```"];
+    let id = shell(&home, "brew", &context);
+    here.hear();
+    insta::assert_snapshot!(log(&home), @"
+    Review round 1 passed
+    calls it back: 4 not_yours
+    ");
+    assert_eq!(home.task(&id)["status"], "reviewing");
+}
+
 #[test]
 fn an_agent_is_known_whatever_it_forgets_and_wherever_it_goes() {
     let home = home_with_shell();

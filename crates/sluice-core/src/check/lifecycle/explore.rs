@@ -7,7 +7,9 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::expr::{Compare, Expr, Number, Value};
-use crate::lifecycle::{FieldValue, Hook, Lifecycle, Reaction, STUCK, Spawn, StateId};
+use crate::lifecycle::{
+    FieldValue, Hook, Lifecycle, Reaction, STUCK, Spawn, StateId, Takers, Transition, WORKER_AGAIN,
+};
 
 /// The most situations that are looked at.
 const MOST_SITUATIONS: usize = 100_000;
@@ -137,6 +139,8 @@ struct Explorer<'a> {
     monitored: BTreeSet<(StateId, StateId)>,
     stuck: Option<StateId>,
     crashes: Vec<Crashes>,
+    /// Whether a worker that should be told something and is dead is started again.
+    starts_workers_again: bool,
     moves: usize,
     known: BTreeMap<Situation, usize>,
     open: VecDeque<usize>,
@@ -196,7 +200,19 @@ impl<'a> Explorer<'a> {
             exact: counters.exact,
         };
         let (known, open) = (BTreeMap::new(), VecDeque::new());
-        Explorer { lifecycle, counters, outgoing, monitored, stuck, crashes, moves: 0, known, open, picture }
+        Explorer {
+            lifecycle,
+            counters,
+            outgoing,
+            monitored,
+            stuck,
+            crashes,
+            starts_workers_again: lifecycle.prompts.keys().any(|prompt| prompt.as_str() == WORKER_AGAIN),
+            moves: 0,
+            known,
+            open,
+            picture,
+        }
     }
 
     fn run(mut self) -> Option<Picture> {
@@ -260,8 +276,7 @@ impl<'a> Explorer<'a> {
                 continue;
             }
             self.picture.taken[index] = true;
-            let monitored = self.monitored.contains(&(transition.from, transition.to));
-            let by_person = transition.gate.is_none() && !monitored;
+            let by_person = self.needs_person(transition, &self.picture.situations[from]);
             self.take(from, transition.to, Some(index), by_person);
         }
         let crashes = self.crashes[state.0 as usize];
@@ -270,14 +285,28 @@ impl<'a> Explorer<'a> {
         }
     }
 
+    /// Whether no rule and no living agent takes this transition by itself.
+    fn needs_person(&self, transition: &Transition, situation: &Situation) -> bool {
+        if self.monitored.contains(&(transition.from, transition.to)) {
+            return false;
+        }
+        match self.lifecycle.takers(transition) {
+            Takers::Agents | Takers::Reviewer => !(situation.worker || situation.reviewer),
+            Takers::Persons(_) => true,
+        }
+    }
+
     fn take(&mut self, from: usize, to: StateId, transition: Option<usize>, by_person: bool) {
         let mut after = self.picture.situations[from].clone();
         let mut starts = 0;
         let lifecycle = self.lifecycle;
+        let is_respawnable = after.workspace && lifecycle.state(after.state).respawn_prompt.is_some();
         for (index, hook) in transition.map_or(&[][..], |index| &lifecycle.transitions[index].hooks).iter().enumerate()
         {
             let (started, did_something) = self.perform(hook, &mut after);
             starts += started;
+            // A person may have started an agent again, which this picture does not follow.
+            let did_something = did_something || (ends_session(hook) && is_respawnable);
             if let (true, Some(transition)) = (did_something, transition) {
                 self.picture.busy[transition][index] = true;
             }
@@ -307,6 +336,11 @@ impl<'a> Explorer<'a> {
             Hook::SpawnReviewer(spawn) => {
                 self.increment(spawn, on);
                 on.reviewer = true;
+                (1, true)
+            }
+            // The worker may have died unseen, also where one seems to be alive.
+            Hook::NotifyWorker { start: true, .. } if self.starts_workers_again && on.workspace => {
+                on.worker = true;
                 (1, true)
             }
             Hook::KillSession => {
@@ -339,6 +373,10 @@ impl<'a> Explorer<'a> {
             self.counters.set(&mut on.counters, field.as_str(), |value| value.saturating_add(1));
         }
     }
+}
+
+fn ends_session(hook: &Hook) -> bool {
+    matches!(hook, Hook::KillSession | Hook::KillReviewer)
 }
 
 impl Picture {

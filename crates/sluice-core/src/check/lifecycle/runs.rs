@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::{Names, prompt};
+use super::super::texts;
+use super::Names;
 use crate::findings::Findings;
 use crate::lifecycle::draft::{self, Draft};
 use crate::lifecycle::{Lifecycle, StateId, StateRun};
@@ -20,7 +21,7 @@ pub(super) fn resolve(state: &draft::State, run: &draft::Run, names: &Names<'_>,
     for (input, _) in &run.inputs {
         findings.identifier(input, "an input");
     }
-    let inputs = run.inputs.iter().map(|(name, text)| (name.value.clone(), prompt(text, findings))).collect();
+    let inputs = run.inputs.iter().map(|(name, text)| (name.value.clone(), texts::prompt(text, findings))).collect();
     StateRun { recipe: run.recipe.value.clone(), inputs, completed, failed }
 }
 
