@@ -19,6 +19,7 @@ macro_rules! built_in {
 pub const ALL: &[BuiltIn] = built_in![
     "default.yml",
     "minimal.yml",
+    "reviewed.yml",
     "persistent.yml",
     "dev-task.toml",
     "spec-to-beads.yml",

@@ -25,7 +25,7 @@ struct Throw {
 fn throws() -> impl Strategy<Value = (u8, bool, Vec<Throw>)> {
     let throw = (0u8..18, 0u8..8, any::<u8>(), 0u8..6, any::<bool>())
         .prop_map(|(kind, who, which, body, flag)| Throw { kind, who, which, body, flag });
-    (0u8..5, any::<bool>(), prop::collection::vec(throw, 0..80))
+    (0u8..7, any::<bool>(), prop::collection::vec(throw, 0..80))
 }
 
 fn evidence(throw: &Throw) -> Evidence {
@@ -120,12 +120,15 @@ fn apply(lifecycle: &Lifecycle, state: &mut TaskState, events: &[Event], settled
     assert!(moves <= 1, "one input, one move");
 }
 
+/// Those that are played.
+const LIFECYCLES: [&str; 7] = ["default", "minimal", "persistent", "hooks", "running", "reviewed", "takers"];
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 600, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn random_inputs_never_break_a_task((which, spawn, throws) in throws()) {
-        let lifecycle = lifecycle(["default", "minimal", "persistent", "hooks", "running"][usize::from(which)]);
+        let lifecycle = lifecycle(LIFECYCLES[usize::from(which)]);
         let about = About { summary: if spawn { "x".to_owned() } else { String::new() }, ..About::default() };
         let room = Room::Reserved(WorkspaceName("w".to_owned()));
         let wanted = Create { status: None, about, by: Asker::Person, spawn, evidence: Evidence::default(), room };

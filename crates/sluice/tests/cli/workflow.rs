@@ -5,9 +5,10 @@ use sluice_core::problem::Code;
 
 use super::sluice::{bytes_in, folder, run, run_in, run_with};
 
-const BUILT_IN: [(&str, &str); 12] = [
+const BUILT_IN: [(&str, &str); 13] = [
     ("default", "lifecycle"),
     ("minimal", "lifecycle"),
+    ("reviewed", "lifecycle"),
     ("persistent", "lifecycle"),
     ("dev-task", "recipe"),
     ("spec-to-beads", "recipe"),

@@ -253,3 +253,29 @@ fn a_task_that_was_not_started_is_started_later_and_once() {
     assert_eq!((&answer["transition"]["to"], &answer["task"]["session"]), (&"working".into(), &"active".into()));
     assert_eq!(home.refused(&["task", "spawn", &id]), "1 no_transition");
 }
+
+/// `reviewed` is `default` with a way back: a person asks for changes, a worker makes them, and both review again.
+#[test]
+fn a_person_sends_reviewed_work_back() {
+    let home = Home::new();
+    let id = home.create("brew", "worker: work\nreviewer: review pass", &["--workflow", "reviewed"]);
+    home.until_status(&id, "reviewing");
+    home.json(&["task", "request-changes", &id, "--message", "Hotter."]);
+    home.until(&id, "reviewed again", |task| task["status"] == "reviewing" && moves(&home, &id).len() == 6);
+    let body = std::fs::read_to_string(home.worktree_file(&id)).unwrap();
+    assert!(body.contains("## Feedback\n\nHotter.\n"), "{body}");
+    assert_eq!(home.task(&id)["review_round"], 1);
+    assert_eq!(home.json(&["task", "merge", &id])["task"]["status"], "done");
+    assert_eq!(
+        moves(&home, &id),
+        [
+            "pending → working",
+            "working → agent-review",
+            "agent-review → reviewing",
+            "reviewing → working",
+            "working → agent-review",
+            "agent-review → reviewing",
+            "reviewing → done",
+        ]
+    );
+}
