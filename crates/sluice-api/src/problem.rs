@@ -96,6 +96,9 @@ impl Status {
 }
 
 impl Problem {
+    /// The code of what is stored and cannot be read as it was written.
+    pub const DAMAGED: &'static str = "damaged";
+
     /// A problem without a way out to tell.
     pub fn new(status: Status, code: impl Into<String>, message: impl Into<String>) -> Self {
         Problem { ok: false, message: message.into(), code: code.into(), hint: None, status }
@@ -120,6 +123,12 @@ impl Problem {
     /// What was asked makes no sense.
     pub fn bad_request(message: impl Into<String>) -> Self {
         Problem::new(Status::BadRequest, "bad_request", message)
+    }
+
+    /// What is stored is not what was written.
+    pub fn damaged(message: impl Into<String>) -> Self {
+        Problem::new(Status::Fault, Problem::DAMAGED, message)
+            .hint("what is stored of it stays as it is; `sluice doctor --deep` names all that is damaged")
     }
 
     /// A fault of ours.

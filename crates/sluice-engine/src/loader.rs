@@ -7,7 +7,7 @@ use std::sync::Arc;
 use sha2::{Digest as _, Sha256};
 use sluice_core::lifecycle::Lifecycle;
 use sluice_core::run::Plan;
-use sluice_store::{Card, Digest, Reader, StoreError, Stored, StreamId};
+use sluice_store::{Card, Digest, Meaning, Reader, StoreError, Stored, StreamId};
 
 use crate::actor::Actor;
 use crate::codec::{Unreadable, digest, run_state, task_state};
@@ -33,9 +33,9 @@ impl From<Unreadable> for Trouble {
 
 impl From<StoreError> for Trouble {
     fn from(error: StoreError) -> Self {
-        match error {
-            StoreError::Corrupt { .. } => Trouble::Damaged(error.to_string()),
-            other => Trouble::Store(other),
+        match error.meaning() {
+            Meaning::Damaged => Trouble::Damaged(error.to_string()),
+            Meaning::Unavailable(_) | Meaning::Refused | Meaning::Unusable => Trouble::Store(error),
         }
     }
 }

@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use sluice_core::machine::{Decision, Moment, Refusal};
-use sluice_core::recipe::{StepId, Work};
+use sluice_core::recipe::{FailureKind, StepId, Work};
 use sluice_core::run::{
-    Asker, Effect, Event, Given, Input, Part, Plan, RunState, Speaker, TimerKey, begin, decide, effect,
+    Asker, Effect, Event, Given, Input, Outcome as Ended, Part, Plan, Report, RunState, Speaker, TimerKey, begin,
+    decide, effect,
 };
 use sluice_store::{Card, Effect as StoredEffect, Event as StoredEvent, Header, RowKey, Stored};
 
@@ -230,13 +231,20 @@ impl RunActor {
     }
 
     fn outcome(&mut self, effect: &str, outcome: Outcome, now: Moment) -> Option<Change> {
-        let (step, attempt, part) = match (performed(effect), &outcome) {
-            (Some(performed), Outcome::Run(_)) => performed,
-            (_, Outcome::Failed(error)) => return self.settle(effect, Some(error), now),
-            (_, Outcome::Task(_)) => return self.settle(effect, Some("the outcome of a task's effect"), now),
-            (_, Outcome::Done | Outcome::Run(_)) => return self.settle(effect, None, now),
+        let Some((step, attempt, part)) = performed(effect) else {
+            return match &outcome {
+                Outcome::Failed(error) => self.settle(effect, Some(error), now),
+                Outcome::Task(_) => self.settle(effect, Some("the outcome of a task's effect"), now),
+                Outcome::Done | Outcome::Run(_) => self.settle(effect, None, now),
+            };
         };
-        let Outcome::Run(report) = outcome else { return None };
+        // A performance that ends without a report has failed: a run must not wait for what nobody is at.
+        let failed = |error: String| Report::Failed { kind: FailureKind::Failed, error, outcome: Ended::default() };
+        let report = match outcome {
+            Outcome::Run(report) => report,
+            Outcome::Failed(error) => failed(error),
+            Outcome::Done | Outcome::Task(_) => failed("it ended without a report".into()),
+        };
         self.ended(effect, &Input::Ended { step, attempt, part, report }, now)
     }
 

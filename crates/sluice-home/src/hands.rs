@@ -2,13 +2,16 @@
 //!
 //! Everything here may be asked for a second time, after a crash in between; then it finds what is done already.
 
+mod errand;
 mod git;
 pub(crate) mod run;
 mod start;
 mod state_run;
 
+use errand::{Errand, NotYet};
 pub(crate) use git::{create_pr, current_branch};
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,16 +26,19 @@ use sluice_engine::codec::task_effect;
 use sluice_engine::host::{Executor, Reporter};
 use sluice_engine::reactor::{Assignment, Message};
 use sluice_engine::workers::WorkerId;
+use sluice_store::Effect;
 use sluice_worker::process::{self, Cancel, Ending, Program, Script, kill_leftover};
 use sluice_worker::session::{Delivery, Failure, Say};
 
 use crate::files;
 use crate::ground::{Ground, session_id};
 use crate::projects::described;
+use crate::runs;
 use crate::service::OWN;
 use crate::spans;
 use crate::tasks::{Seen, id_of};
-use crate::threads::Threads;
+use crate::threads::{Threads, words};
+use crate::undone::{Undone, settled};
 use crate::workbench::{GRACE, inherited};
 
 /// How long a hook's command may take.
@@ -50,7 +56,15 @@ impl Hands {
     /// Hands of an engine that has just got its home.
     pub(crate) fn new(ground: Arc<Ground>) -> Hands {
         process::tidy_notes(&ground.commands());
-        Hands { ground, threads: Threads::default() }
+        let threads = Threads::new(ground.log.clone());
+        Hands { ground, threads }
+    }
+
+    /// Tells a crab what it was handed, as soon as that can be read.
+    fn tell_crab(&self, assignment: &Assignment, attempt: Option<String>) {
+        let Some(dispatch) = self.ground.crabs.assigned(assignment, attempt) else { return };
+        let name = format!("word of {} of {}", assignment.effect.id, assignment.stream);
+        Errand::run(&self.ground, &self.threads, name, move |ground| Ok(ground.crabs.tell(ground, dispatch)?));
     }
 }
 
@@ -59,33 +73,21 @@ impl Executor for Hands {
         self.ground.reach(report);
         let (ground, report) = (self.ground.clone(), report.clone());
         if assignment.worker.as_ref().is_some_and(|worker| worker.0 != OWN) {
-            if let Some(dispatch) = ground.crabs.assigned(&assignment, None) {
-                self.threads.run(move || ground.crabs.tell(&ground, dispatch));
-            }
-            return;
+            return self.tell_crab(&assignment, None);
         }
-        let threads = self.threads.clone();
-        self.threads.run(move || {
-            if id_of(&assignment.stream).is_none() {
-                return run::carry_out(&ground, assignment, &report, &threads);
-            }
-            let Assignment { stream, effect, dispatch, .. } = assignment;
-            let id = id_of(&stream).unwrap_or_default();
-            let span = spans::task(id, &effect.id, &effect.kind);
-            let outcome = carry_out(&ground, id, &effect.id, &effect.data);
-            spans::task_ended(span, &outcome);
-            let outcome = Reported::Task(outcome);
+        let name = format!("{} of {}", assignment.effect.id, assignment.stream);
+        Errand::run(&ground.clone(), &self.threads, name, move |ground| {
+            let outcome = outcome_of(ground, &assignment)?;
+            let Assignment { stream, effect, dispatch, .. } = assignment.clone();
             report.send(Message::Ended { token: None, stream, effect: effect.id, dispatch, outcome });
+            Ok(())
         });
     }
 
     fn held(&mut self, assignment: Assignment, name: Option<String>, report: &Reporter) {
         self.ground.reach(report);
         // Its crab may listen again before what it holds is known.
-        if let Some(dispatch) = self.ground.crabs.assigned(&assignment, name) {
-            let ground = self.ground.clone();
-            self.threads.run(move || ground.crabs.tell(&ground, dispatch));
-        }
+        self.tell_crab(&assignment, name);
     }
 
     fn withdrawn(&mut self, _: &WorkerId, dispatch: u64, is_lost: bool) {
@@ -97,20 +99,37 @@ impl Executor for Hands {
     }
 }
 
-type Done = Result<Found, String>;
+type Done = Result<Found, Undone>;
 
-fn carry_out(ground: &Arc<Ground>, id: &str, effect: &str, data: &[u8]) -> Outcome {
-    let understood = task_effect::read(effect, data).map_err(|error| error.to_string());
-    let seen = ground.tasks.load(id).map_err(|problem| problem.message);
-    let done = match (understood, seen) {
-        (Err(why), _) | (_, Err(why)) => Err(why),
-        (Ok(_), Ok(None)) => Err("the task is gone".into()),
-        (Ok(wanted), Ok(Some(seen))) => instructed(ground, &seen, effect, &wanted.instruction),
+/// Carries an effect out. A panic is a fault of ours: this effect has failed, and all others go on.
+fn outcome_of(ground: &Arc<Ground>, assignment: &Assignment) -> Result<Reported, NotYet> {
+    let Assignment { stream, effect, .. } = assignment;
+    let work = || match (id_of(stream), runs::id_of(stream)) {
+        (Some(task), _) => carried_out(ground, task, effect),
+        (None, Some(run)) => run::carry_out(ground, run, &effect.id, &effect.data),
+        (None, None) => Ok(Reported::Failed(format!("{stream} is neither a task nor a run"))),
     };
-    match done {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+        let why = words(panic.as_ref());
+        ground.log.line(&format!("{} of {stream} has failed: {why}", effect.id));
+        Ok(Reported::Failed(why))
+    })
+}
+
+fn carried_out(ground: &Arc<Ground>, id: &str, effect: &Effect) -> Result<Reported, NotYet> {
+    let span = spans::task(id, &effect.id, &effect.kind);
+    let outcome = match settled(carry_out(ground, id, &effect.id, &effect.data))? {
         Ok(found) => Outcome::Ok(found),
-        Err(why) => Outcome::Failed(why),
-    }
+        Err(failed) => Outcome::Failed(failed.error),
+    };
+    spans::task_ended(span, &outcome);
+    Ok(Reported::Task(outcome))
+}
+
+fn carry_out(ground: &Arc<Ground>, id: &str, effect: &str, data: &[u8]) -> Done {
+    let wanted = task_effect::read(effect, data).map_err(|error| error.to_string())?;
+    let seen = ground.tasks.load(id)?.ok_or("the task is gone")?;
+    instructed(ground, &seen, effect, &wanted.instruction)
 }
 
 fn instructed(ground: &Arc<Ground>, seen: &Seen, effect: &str, instruction: &Instruction) -> Done {
@@ -122,7 +141,7 @@ fn instructed(ground: &Arc<Ground>, seen: &Seen, effect: &str, instruction: &Ins
         Instruction::TypeToWorker { session, text, .. } => tell_worker(ground, seen, *session, effect, text),
         Instruction::SpawnNext => spawn_next(ground, seen),
         Instruction::PushBranch => git::push(ground, seen),
-        Instruction::CreatePr => git::create_pr(ground, seen).map(Found::PullRequest),
+        Instruction::CreatePr => Ok(Found::PullRequest(git::create_pr(ground, seen)?)),
         Instruction::DeleteRemoteBranch => git::delete_remote_branch(ground, seen),
         Instruction::Notify { message } => notify(ground, &seen.id, message),
         Instruction::RunCommand { workspace, script, environment } => {
@@ -135,7 +154,7 @@ fn instructed(ground: &Arc<Ground>, seen: &Seen, effect: &str, instruction: &Ins
         Instruction::WriteArtifact { feedback, .. } => {
             // What is true now, not what was true when it was asked for: a later writing has been asked for then.
             let truth = files::truth(seen, ground.tmux_session(seen).as_deref());
-            let body = files::write(&ground.places, seen, &truth, feedback.as_deref()).map_err(|it| it.message)?;
+            let body = files::write(&ground.places, seen, &truth, feedback.as_deref())?;
             ground.keep_body(seen, &body);
             Ok(Found::Nothing)
         }
@@ -151,7 +170,7 @@ fn end(ground: &Ground, seen: &Seen, sessions: &[Number], whole: bool) -> Done {
         };
         match ended {
             Ok(_) | Err(Failure::Unknown(_)) => {}
-            Err(failure) => return Err(described(&failure)),
+            Err(failure) => return Err(described(&failure).into()),
         }
         ground.look_for_leaks(&id, seen);
     }
@@ -171,7 +190,7 @@ fn tell_worker(ground: &Ground, seen: &Seen, session: Number, effect: &str, text
     };
     match ground.sessions.say(&id, &Say::new(text).once(effect)).map_err(|failure| described(&failure))? {
         Delivery::Delivered { .. } => Ok(Found::Nothing),
-        Delivery::NotDelivered { reason } => Err(reason),
+        Delivery::NotDelivered { reason } => Err(reason.into()),
     }
 }
 
@@ -184,7 +203,7 @@ fn spawn_next(ground: &Arc<Ground>, seen: &Seen) -> Done {
             match crate::service::begin(ground, &waiting, Asker::Engine) {
                 // It began, or there is no room, and so none for the next either.
                 Ok(_) => return Ok(Found::Nothing),
-                Err(problem) if problem.status == Status::Unavailable => return Err(problem.message),
+                Err(problem) if problem.status == Status::Unavailable => return Err(problem.into()),
                 Err(_) => {} // it cannot begin; the next may
             }
         }
@@ -241,9 +260,9 @@ fn run_to_end(script: &Script) -> Done {
     let outcome = process::run(script, &cancel).map_err(|failure| described(&failure))?;
     match outcome.ending {
         Ending::Code(0) => Ok(Found::Nothing),
-        Ending::Code(code) => Err(with_last_words(format!("it ended with exit code {code}"), &outcome)),
-        Ending::Signal(signal) => Err(with_last_words(format!("signal {signal} ended it"), &outcome)),
-        Ending::TimedOut => Err(with_last_words("its time was over".into(), &outcome)),
+        Ending::Code(code) => Err(with_last_words(format!("it ended with exit code {code}"), &outcome).into()),
+        Ending::Signal(signal) => Err(with_last_words(format!("signal {signal} ended it"), &outcome).into()),
+        Ending::TimedOut => Err(with_last_words("its time was over".into(), &outcome).into()),
         Ending::Cancelled => Err("it was cancelled".into()),
     }
 }

@@ -50,7 +50,7 @@ pub(crate) struct Happened<'a> {
 impl House {
     /// Reads what is in force.
     pub(crate) fn read(tasks: &Tasks) -> Result<House, Problem> {
-        let found = tasks.loader().ledger(&StreamId::new(NAME)).map_err(|trouble| unread(&trouble))?;
+        let found = tasks.loader().ledger(&StreamId::new(NAME)).map_err(unread)?;
         let begun = Mutex::new(found.is_some());
         let entries = found.iter().flat_map(Ledger::entries);
         let entries = entries.filter_map(|(key, value)| Some((key.to_owned(), serde_json::from_slice(value).ok()?)));

@@ -38,6 +38,7 @@ pub mod tasks;
 mod threads;
 pub mod tokens;
 mod triggers;
+mod undone;
 pub mod view;
 pub mod view_process;
 pub mod view_run;

@@ -13,7 +13,6 @@ use sluice_core::machine::RefusalCode;
 use sluice_core::run::End;
 use sluice_engine::actor::{Outcome, Said};
 use sluice_engine::host::Clock;
-use sluice_engine::loader::Trouble;
 use sluice_engine::reactor::Message;
 use sluice_store::StreamId;
 use sluice_worker::workspace::WorkspaceName;
@@ -100,7 +99,7 @@ pub(crate) fn next(id: &str) -> String {
 /// The wish of a run to start again, if that is still open.
 pub(crate) fn wish(ground: &Ground, id: &str) -> Result<Option<String>, Problem> {
     let mut loader = ground.tasks.loader();
-    let stored = loader.reader().load(&stream(id)).map_err(|error| unread(&Trouble::Store(error)))?;
+    let stored = loader.reader().load(&stream(id)).map_err(unread)?;
     let open = stored.map(|stored| stored.effects).unwrap_or_default();
     Ok(open.into_iter().find(|open| open.effect.kind == REPEAT).map(|open| open.effect.id))
 }
@@ -128,7 +127,7 @@ pub(crate) fn end(ground: &Ground, seen: &SeenRun) -> Result<Option<()>, Problem
 fn turns(ground: &Ground, id: &str) -> Result<Vec<String>, Problem> {
     let (first, _) = turn(id);
     let named = ground.tasks.loader().reader().named(stream(first).as_str(), MOST_TURNS);
-    let named = named.map_err(|error| unread(&Trouble::Store(error)))?;
+    let named = named.map_err(unread)?;
     let mut ids: Vec<String> =
         named.iter().filter_map(id_of).filter(|id| turn(id).0 == first).map(str::to_owned).collect();
     ids.sort_by_key(|id| turn(id).1);

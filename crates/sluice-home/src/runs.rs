@@ -7,7 +7,7 @@ use sluice_api::Problem;
 use sluice_core::recipe::StepId;
 use sluice_core::run::{Given, Part, Plan, RunState};
 use sluice_engine::codec::run_state;
-use sluice_engine::loader::{Loader, Read, Trouble};
+use sluice_engine::loader::{Loader, Read};
 use sluice_engine::run_actor::RunActor;
 use sluice_store::{Card, Digest, Event, StreamId, Summary};
 
@@ -152,12 +152,12 @@ impl Tasks {
     /// The run with this id, as the store has it now.
     pub fn load_run(&self, id: &str) -> Result<Option<SeenRun>, Problem> {
         let mut loader = self.loader();
-        let now = loader.reader().summary(&stream(id)).map_err(|error| unread(&Trouble::Store(error)))?;
+        let now = loader.reader().summary(&stream(id)).map_err(unread)?;
         let Some(now) = now else { return Ok(None) };
         if let Some(seen) = self.looks.again(id, &now) {
             return Ok(Some(seen));
         }
-        let read = loader.run(&stream(id)).map_err(|trouble| unread(&trouble))?;
+        let read = loader.run(&stream(id)).map_err(unread)?;
         drop(loader);
         let seen = read.map(|read| SeenRun::of(id, read));
         seen.iter().for_each(|seen| self.looks.remember(seen));
@@ -182,7 +182,7 @@ impl Tasks {
     /// Events of a run with a number above `after`.
     pub fn run_history(&self, id: &str, after: u64, limit: usize) -> Result<Vec<(u64, Event)>, Problem> {
         let read = self.with_loader(|loader| loader.reader().history(&stream(id), after, limit));
-        read.map_err(|error| unread(&Trouble::Store(error)))
+        read.map_err(unread)
     }
 
     /// Whether a run has something to be done now or at some moment. One that waits for a person has not.
@@ -208,7 +208,7 @@ impl Tasks {
     /// The digest of the definition that was pinned for a run.
     pub fn definition(&self, id: &str) -> Result<String, Problem> {
         let gone = || Problem::fault(format!("run {id} is gone"));
-        let stored = self.loader().reader().load(&stream(id)).map_err(|error| unread(&Trouble::Store(error)))?;
+        let stored = self.loader().reader().load(&stream(id)).map_err(unread)?;
         run_state::definition_of(&stored.ok_or_else(gone)?.header.data)
             .map_err(|error| Problem::fault(error.to_string()))
     }
@@ -217,7 +217,7 @@ impl Tasks {
     pub fn pinned(&self, id: &str) -> Result<Vec<u8>, Problem> {
         let gone = || Problem::fault(format!("the definition of run {id} is gone"));
         let digest = sluice_engine::codec::digest(&self.definition(id)?).ok_or_else(gone)?;
-        let found = self.loader().reader().blob(&Digest(digest)).map_err(|error| unread(&Trouble::Store(error)))?;
+        let found = self.loader().reader().blob(&Digest(digest)).map_err(unread)?;
         found.ok_or_else(gone)
     }
 

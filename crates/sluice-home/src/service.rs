@@ -333,12 +333,12 @@ fn room(ground: &Ground, seen: &Seen) -> Result<Room, Problem> {
 }
 
 /// Why a store cannot be used.
-fn closed(error: &StoreError) -> Problem {
+pub(crate) fn closed(error: &StoreError) -> Problem {
     match error {
         StoreError::Address(_) => Problem::bad_request(described(error)),
         // Whoever opens a store asks once.
-        StoreError::Unavailable { place, source, .. } => {
-            Problem::unavailable(format!("the store {place} cannot be reached: {source}"))
+        StoreError::Unavailable { place, why, source, .. } => {
+            Problem::unavailable(format!("the store {place} {why}: {source}"))
         }
         other => Problem::unavailable(described(other)),
     }

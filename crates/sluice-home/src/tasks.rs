@@ -163,7 +163,7 @@ impl Tasks {
 
     /// The task with this id, as the store has it now.
     pub fn load(&self, id: &str) -> Result<Option<Seen>, Problem> {
-        locked(&self.loader).task(&stream(id)).map(|read| read.map(Seen::of)).map_err(|trouble| unread(&trouble))
+        locked(&self.loader).task(&stream(id)).map(|read| read.map(Seen::of)).map_err(unread)
     }
 
     /// The task whose id begins like this; the error says why there is not exactly one.
@@ -182,7 +182,7 @@ impl Tasks {
             return Ok(None);
         }
         let wanted = format!("{kind}{begins}");
-        let found = self.loader().reader().named(&wanted, 9).map_err(|error| unread(&Trouble::Store(error)))?;
+        let found = self.loader().reader().named(&wanted, 9).map_err(unread)?;
         let id = |stream: &StreamId| stream.as_str().strip_prefix(kind).unwrap_or_default().to_owned();
         match found.as_slice() {
             [] => Ok(None),
@@ -202,29 +202,29 @@ impl Tasks {
 
     /// A page of cards, open or not.
     pub fn list(&self, query: &Query) -> Result<Vec<Summary>, Problem> {
-        let page = locked(&self.loader).reader().list(query).map_err(|error| unread(&Trouble::Store(error)))?;
+        let page = locked(&self.loader).reader().list(query).map_err(unread)?;
         Ok(page.items)
     }
 
     /// Events of a task with a number above `after`.
     pub fn history(&self, id: &str, after: u64, limit: usize) -> Result<Vec<(u64, Event)>, Problem> {
         let read = locked(&self.loader).reader().history(&stream(id), after, limit);
-        read.map_err(|error| unread(&Trouble::Store(error)))
+        read.map_err(unread)
     }
 
     /// Events of everything, after a place in the log.
     pub fn log(&self, after: Cursor, limit: usize) -> Result<Vec<Logged>, Problem> {
-        locked(&self.loader).reader().log(after, limit).map_err(|error| unread(&Trouble::Store(error)))
+        locked(&self.loader).reader().log(after, limit).map_err(unread)
     }
 
     /// The place of the last event of everything.
     pub fn end_of_log(&self) -> Result<Cursor, Problem> {
-        locked(&self.loader).reader().end().map_err(|error| unread(&Trouble::Store(error)))
+        locked(&self.loader).reader().end().map_err(unread)
     }
 
     /// A body that was kept.
     pub fn blob(&self, digest: &sluice_store::Digest) -> Result<Option<Vec<u8>>, Problem> {
-        locked(&self.loader).reader().blob(digest).map_err(|error| unread(&Trouble::Store(error)))
+        locked(&self.loader).reader().blob(digest).map_err(unread)
     }
 
     /// Waits until something has changed since this number was given, or the time is up. Gives the next number.
@@ -253,14 +253,10 @@ impl Tasks {
 }
 
 /// Why a task cannot be shown.
-pub(crate) fn unread(trouble: &Trouble) -> Problem {
-    match trouble {
-        Trouble::Damaged(why) => {
-            Problem::fault(why.clone()).hint("what is stored of it stays as it is; see `sluice doctor`")
-        }
-        Trouble::Store(error) => match error.retry_after() {
-            Some(_) => Problem::unavailable(error.to_string()),
-            None => Problem::fault(error.to_string()),
-        },
+pub(crate) fn unread(trouble: impl Into<Trouble>) -> Problem {
+    match trouble.into() {
+        Trouble::Damaged(why) => Problem::damaged(why),
+        // Whatever keeps the store from answering, it tells nothing about what was asked for.
+        Trouble::Store(error) => crate::service::closed(&error),
     }
 }

@@ -4,6 +4,8 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use crate::log::Log;
+
 /// So much is carried out at once; the rest waits its turn.
 const MOST: usize = 256;
 /// A thread that had nothing to do for so long ends.
@@ -19,12 +21,18 @@ struct State {
 }
 
 /// The threads.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(crate) struct Threads {
     shared: Arc<(Mutex<State>, Condvar)>,
+    log: Arc<Log>,
 }
 
 impl Threads {
+    /// No thread yet.
+    pub(crate) fn new(log: Arc<Log>) -> Threads {
+        Threads { shared: Arc::default(), log }
+    }
+
     /// Carries something out, soon.
     pub(crate) fn run(&self, work: impl FnOnce() + Send + 'static) {
         let mut state = self.lock();
@@ -47,8 +55,10 @@ impl Threads {
         loop {
             if let Some(work) = state.waiting.pop_front() {
                 drop(state);
-                // What fails here is told to nobody; whoever waits for it is told by the next start of the engine.
-                let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+                // Whoever has an outcome to report catches a panic before it comes here.
+                if let Err(panic) = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)) {
+                    self.log.line(&words(panic.as_ref()));
+                }
                 state = self.lock();
                 continue;
             }
@@ -62,4 +72,10 @@ impl Threads {
             }
         }
     }
+}
+
+/// What a panic said.
+pub(crate) fn words(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
+    format!("a fault of Sluice's own: {}", text.unwrap_or("it panicked"))
 }

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use sluice_api::Problem;
 use sluice_core::lifecycle::Permissions;
-use sluice_core::recipe::{Data, FailureKind};
+use sluice_core::recipe::Data;
 use sluice_core::run::effect::Script;
 use sluice_core::run::{Outcome, Report};
 use sluice_worker::harness::{Harness, Harnesses};
@@ -29,6 +29,7 @@ use crate::config::Config;
 use crate::log::Log;
 use crate::places::Places;
 use crate::projects::described;
+use crate::undone::{Failed, Unavailable, Undone, settled};
 use versions::Versions;
 
 /// How long an agent may take to end.
@@ -107,35 +108,14 @@ pub enum Work {
 }
 
 /// What came of it.
-pub(crate) type Performed = Result<Outcome, Failed>;
+pub(crate) type Performed = Result<Outcome, Undone>;
 
-/// Why it failed.
-#[derive(Debug)]
-pub(crate) struct Failed {
-    pub(crate) kind: FailureKind,
-    pub(crate) error: String,
-    pub(crate) outcome: Box<Outcome>,
-}
-
-impl Failed {
-    /// Something kept it from being done.
-    pub(crate) fn because(error: impl Into<String>) -> Failed {
-        Failed { kind: FailureKind::Failed, error: error.into(), outcome: Box::default() }
-    }
-}
-
-impl From<String> for Failed {
-    fn from(error: String) -> Self {
-        Failed::because(error)
-    }
-}
-
-/// What came of it, for the run.
-pub(crate) fn reported(performed: Performed) -> Report {
-    match performed {
+/// What came of it, for the run. What could not be done now has no report.
+pub(crate) fn reported(performed: Performed) -> Result<Report, Unavailable> {
+    Ok(match settled(performed)? {
         Ok(outcome) => Report::Completed(outcome),
         Err(Failed { kind, error, outcome }) => Report::Failed { kind, error, outcome: *outcome },
-    }
+    })
 }
 
 /// What runs are at.
@@ -187,7 +167,7 @@ impl Workbench {
     /// somebody keeps; any other script is ended first and then run again.
     pub(crate) fn perform(&self, order: &Order) -> Performed {
         if self.was_stopped(&order.name) {
-            return Err(Failed::because("it was ended before it began"));
+            return Err(Failed::because("it was ended before it began").into());
         }
         match &order.work {
             Work::Agent { prompt } => agent::run(self, order, prompt),

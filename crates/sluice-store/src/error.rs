@@ -10,11 +10,13 @@ pub(crate) type Cause = Box<dyn std::error::Error + Send + Sync>;
 /// Why a store cannot do what it was asked.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The server cannot be reached, or broke off. The same writer or reader goes on when it is back.
-    #[error("the store {place} cannot be reached; trying again in {} ms", retry_after.as_millis())]
+    /// The server cannot be used at the moment. The same writer or reader goes on when it can be again.
+    #[error("the store {place} {why}; it is asked again in {} ms", retry_after.as_millis())]
     Unavailable {
         /// Which store.
         place: String,
+        /// What is the matter with it: `cannot be reached`.
+        why: &'static str,
         /// When to ask again.
         retry_after: Duration,
         /// What the driver said.
@@ -99,23 +101,34 @@ pub enum StoreError {
     },
 }
 
+/// What an error means to whoever asked. There is nothing else that it can mean, so every caller matches it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Meaning {
+    /// Ask again, after so long. It tells nothing about what was asked for, so nothing is ever concluded from it.
+    Unavailable(Duration),
+    /// What was read is not what was written. What it belongs to stops, and is named; the rest goes on.
+    Damaged,
+    /// The store is another's, or the caller broke a rule of the port. Nothing was written.
+    Refused,
+    /// This is no store, or none that this program can use. To ask again does not help.
+    Unusable,
+}
+
 impl StoreError {
-    /// When to try the same again, if that can help by itself.
-    pub fn retry_after(&self) -> Option<Duration> {
+    /// What it means to whoever asked.
+    pub fn meaning(&self) -> Meaning {
         match self {
-            StoreError::Unavailable { retry_after, .. } => Some(*retry_after),
-            StoreError::Busy { .. } => Some(Duration::from_millis(100)),
-            StoreError::Full { .. } => Some(Duration::from_secs(1)),
-            StoreError::Owned { remaining, .. } => Some(*remaining),
+            StoreError::Unavailable { retry_after, .. } => Meaning::Unavailable(*retry_after),
+            StoreError::Busy { .. } => Meaning::Unavailable(Duration::from_millis(100)),
+            StoreError::Full { .. } => Meaning::Unavailable(Duration::from_secs(1)),
+            StoreError::Corrupt { .. } => Meaning::Damaged,
+            StoreError::Owned { .. } | StoreError::LostOwnership | StoreError::Misuse(_) => Meaning::Refused,
             StoreError::ReadOnly { .. }
             | StoreError::CannotOpen { .. }
-            | StoreError::Corrupt { .. }
             | StoreError::NotAStore { .. }
             | StoreError::TooNew { .. }
-            | StoreError::LostOwnership
-            | StoreError::Misuse(_)
             | StoreError::Address(_)
-            | StoreError::Failed { .. } => None,
+            | StoreError::Failed { .. } => Meaning::Unusable,
         }
     }
 }

@@ -28,7 +28,7 @@ pub mod testing;
 
 pub use admit::{MAX_APPEND_BYTES, MAX_BATCH_BYTES};
 pub use answer::{Cursor, Logged, Order, Ownership, Page, PageKey, Query, Summary};
-pub use error::StoreError;
+pub use error::{Meaning, StoreError};
 pub use open::Store;
 pub use port::{LARGEST_PAGE, Reader, Writer};
 pub use record::{Append, Card, Conflict, Digest, Effect, Event, Header, Lease, OpenEffect, RowKey, Stored, StreamId};

@@ -11,7 +11,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use sluice_store::testing::Cluster;
-use sluice_store::{Append, Card, Cursor, Event, Header, Query, RowKey, Store, StoreError, StreamId, Writer};
+use sluice_store::{Append, Card, Cursor, Event, Header, Meaning, Query, RowKey, Store, StoreError, StreamId, Writer};
 
 const LONG: Duration = Duration::from_secs(3600);
 
@@ -172,7 +172,7 @@ fn a_full_disk_loses_nothing() {
         assert!(stored < 1000, "the disk is never full");
     };
     assert!(matches!(error, StoreError::Full { .. }), "{error:?}");
-    assert!(error.to_string().contains("store.db") && error.retry_after().is_some(), "{error}");
+    assert!(error.to_string().contains("store.db") && matches!(error.meaning(), Meaning::Unavailable(_)), "{error}");
     assert_eq!((version(&store, "s"), version(&store, &format!("t{stored}"))), (stored, 0));
     fs::remove_file(&filler).unwrap();
     let again = writer.append(vec![append("s", stored, 1000), append("u", 0, 10)]).unwrap();
@@ -268,7 +268,9 @@ fn postgres_gone_and_back_loses_nothing() {
         for _ in 0..3 {
             let error = writer.append(vec![append("s", round * 2 + 1, 10)]).unwrap_err();
             assert!(matches!(error, StoreError::Unavailable { .. }), "{error:?}");
-            waits.extend(error.retry_after());
+            if let Meaning::Unavailable(wait) = error.meaning() {
+                waits.push(wait);
+            }
         }
         assert!(waits.is_sorted_by(|a, b| a < b), "{waits:?}");
         assert!(matches!(reader.list(&Query::default()), Err(StoreError::Unavailable { .. })));

@@ -21,7 +21,7 @@ pub(crate) enum Exit {
     NotPermitted = 4,
     /// Somebody else was faster.
     Conflict = 5,
-    /// The engine cannot be reached.
+    /// The engine cannot be reached, or what it has stored cannot be read.
     Unavailable = 6,
     /// A person is needed.
     Held = 10,
@@ -68,6 +68,7 @@ impl From<Problem> for Failure {
             Status::Unauthorized | Status::Forbidden => Exit::NotPermitted,
             Status::NotFound => Exit::NotFound,
             Status::Conflict => Exit::Conflict,
+            Status::Fault if problem.code == Problem::DAMAGED => Exit::Unavailable,
             Status::Refused | Status::Fault => Exit::Refused,
             Status::TooMany | Status::Unavailable => Exit::Unavailable,
         };

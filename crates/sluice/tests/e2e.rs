@@ -41,6 +41,7 @@ mod e2e {
     pub(crate) mod run_words;
     pub(crate) mod serve;
     pub(crate) mod state_runs;
+    pub(crate) mod store_faults;
     pub(crate) mod traces;
     pub(crate) mod triggers;
     pub(crate) mod verification;

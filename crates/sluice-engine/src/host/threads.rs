@@ -8,14 +8,14 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use sluice_store::{Append, Conflict, Order, Query, Reader, StoreError, StreamId, Writer};
+use sluice_store::{Append, Conflict, Meaning, Order, Query, Reader, StoreError, StreamId, Writer};
 
 use super::{Clock, Event, Hindrance, OWNERSHIP};
 use crate::loader::{Loader, Trouble};
 use crate::reactor::Message;
 
-/// How long to wait before a store that gave no time is asked again.
-const PAUSE: Duration = Duration::from_millis(200);
+/// The longest wait before a store is asked again.
+const PAUSE: Duration = Duration::from_secs(5);
 /// How many streams are looked at together.
 const PAGE: usize = 1000;
 /// How often the store is searched for open streams that are not in memory.
@@ -101,10 +101,9 @@ impl Storing {
 
 /// When to ask again, or the error when asking again does not help.
 fn retry_after(error: StoreError) -> Result<Duration, StoreError> {
-    match error {
-        StoreError::Unavailable { retry_after, .. } => Ok(retry_after),
-        StoreError::Busy { .. } | StoreError::Full { .. } => Ok(PAUSE),
-        other => Err(other),
+    match error.meaning() {
+        Meaning::Unavailable(wait) => Ok(wait.min(PAUSE)),
+        Meaning::Damaged | Meaning::Refused | Meaning::Unusable => Err(error),
     }
 }
 

@@ -221,7 +221,9 @@ impl Crabs {
         reporter.send(Message::Heard { worker: WorkerId(id.to_owned()), at: at.clone() });
         let held = self.inner().held_by(id);
         if !sign.finishing {
-            held.iter().filter(|dispatch| !at.contains(dispatch)).for_each(|dispatch| self.tell(ground, *dispatch));
+            held.iter()
+                .filter(|dispatch| !at.contains(dispatch))
+                .for_each(|dispatch| drop(self.tell(ground, *dispatch)));
         }
         if reporter.has_taken_up() {
             self.tell_what_is_held(ground, id, at, sign.sent_ms);

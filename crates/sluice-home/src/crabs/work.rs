@@ -23,6 +23,7 @@ use crate::ground::Ground;
 use crate::house::{forget, note, replace, settle};
 use crate::runs::{self, SeenRun, performance};
 use crate::service::{refused, wait};
+use crate::undone::{Unavailable, Undone, settled};
 use crate::workbench::{data, token};
 
 /// Attempts that are over and still known by their names, so that what a crab says twice is understood.
@@ -149,13 +150,13 @@ impl Crabs {
     }
 
     /// Tells a crab that listens what it was given.
-    pub(crate) fn tell(&self, ground: &Ground, dispatch: u64) {
-        let Some(mission) = self.inner().jobs.get(&dispatch).map(|job| job.mission.clone()) else { return };
-        let Ok(Some(seen)) = ground.tasks.load_run(&mission) else { return };
+    pub(crate) fn tell(&self, ground: &Ground, dispatch: u64) -> Result<(), Unavailable> {
+        let Some(mission) = self.inner().jobs.get(&dispatch).map(|job| job.mission.clone()) else { return Ok(()) };
+        let Ok(Some(seen)) = settled(ground.tasks.load_run(&mission).map_err(Undone::from))? else { return Ok(()) };
         let repository = colonies::repository(ground, &seen.card.group);
         let inner = self.inner();
-        let Some(job) = inner.jobs.get(&dispatch) else { return };
-        let Some((_, post)) = inner.crabs.get(&job.crab).and_then(|crab| crab.listens.as_ref()) else { return };
+        let Some(job) = inner.jobs.get(&dispatch) else { return Ok(()) };
+        let Some((_, post)) = inner.crabs.get(&job.crab).and_then(|crab| crab.listens.as_ref()) else { return Ok(()) };
         let mut payload = payload(&seen, &job.wanted, repository.as_deref(), dispatch);
         payload["lease_ms"] = json!(ground.config.workers.lease());
         payload["away_ms"] = json!(ground.config.workers.reconnect());
@@ -167,6 +168,7 @@ impl Crabs {
         if let StepStatus::Stopping(..) = seen.state.step(job.wanted.step).status {
             post(self.envelope(ground, dispatch, job, "task_stopped", &json!({ "dispatch": dispatch })));
         }
+        Ok(())
     }
 
     /// Tells a crab what it holds, and so what it does not, in answer to a sign that says what it is at. Told under the lock:
@@ -194,10 +196,11 @@ impl Crabs {
         }
     }
 
-    /// Tells a crab again everything that it holds.
+    /// Tells a crab again everything that it holds. What cannot be read now it is told when it has given its next sign
+    /// without naming it.
     pub(super) fn tell_again(&self, ground: &Ground, crab: &str) {
         let held = self.inner().held_by(crab);
-        held.into_iter().for_each(|dispatch| self.tell(ground, dispatch));
+        held.into_iter().for_each(|dispatch| drop(self.tell(ground, dispatch)));
     }
 
     /// A crab begins.

@@ -18,7 +18,7 @@ use crate::tasks::Seen;
 
 /// Binds a worktree and puts TASK.md into it.
 pub(super) fn acquire(ground: &Arc<Ground>, seen: &Seen, reserved: Option<&WorkspaceName>) -> Done {
-    let (_, pool) = ground.pool_of(seen).map_err(|problem| problem.message)?;
+    let (_, pool) = ground.pool_of(seen)?;
     let Some(name) = reserved.or_else(|| seen.state.workspace.bound()) else {
         return Err("all worktrees of the project are in use".into());
     };
@@ -36,7 +36,7 @@ pub(super) fn acquire(ground: &Arc<Ground>, seen: &Seen, reserved: Option<&Works
 
 /// Gives a worktree back. What is at risk is kept, and TASK.md goes to the home first.
 pub(super) fn release(ground: &Arc<Ground>, seen: &Seen, workspace: &str) -> Done {
-    let (_, pool) = ground.pool_of(seen).map_err(|problem| problem.message)?;
+    let (_, pool) = ground.pool_of(seen)?;
     let number = pool_name(workspace).ok_or_else(|| format!("`{workspace}` is no worktree of the pool"))?;
     let there = task_file(Path::new(workspace));
     if let Ok(bytes) = taskfile::read(&there) {
@@ -50,13 +50,13 @@ pub(super) fn release(ground: &Arc<Ground>, seen: &Seen, workspace: &str) -> Don
 }
 
 pub(super) fn push(ground: &Ground, seen: &Seen) -> Done {
-    let (_, pool) = ground.pool_of(seen).map_err(|problem| problem.message)?;
+    let (_, pool) = ground.pool_of(seen)?;
     pool.repository().push_branch(&seen.state.about.branch).map_err(|error| described(&error))?;
     Ok(Found::Nothing)
 }
 
 pub(super) fn delete_remote_branch(ground: &Ground, seen: &Seen) -> Done {
-    let (_, pool) = ground.pool_of(seen).map_err(|problem| problem.message)?;
+    let (_, pool) = ground.pool_of(seen)?;
     pool.repository().delete_remote_branch(&seen.state.about.branch, &seen.id).map_err(|error| described(&error))?;
     Ok(Found::Nothing)
 }

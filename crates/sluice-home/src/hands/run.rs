@@ -15,93 +15,58 @@ use sluice_api::Problem;
 use sluice_core::run::{Effect, Job, Outcome, Part, Perform, Report};
 use sluice_engine::actor::Outcome as Reported;
 use sluice_engine::codec::run_effect;
-use sluice_engine::host::Reporter;
-use sluice_engine::reactor::{Assignment, Message};
-use sluice_store::StreamId;
+use sluice_engine::host::Clock;
 
+use super::errand::NotYet;
 use crate::evidence;
 use crate::ground::Ground;
 use crate::lists;
-use crate::runs::{SeenRun, Setting, id_of, performance};
+use crate::runs::{SeenRun, Setting, performance};
 use crate::spans;
-use crate::threads::Threads;
-use crate::workbench::{Failed, Order, Performed, Voice, Work, reported, sweep};
+use crate::undone::{Unavailable, Undone, settled};
+use crate::workbench::{Order, Performed, Voice, Work, reported, sweep};
 
 pub(crate) use workspace::{branch as workspace_branch, pool as workspace_pool};
 
-/// Carries an effect of a run out, and reports. Called on a thread that may wait.
-pub(super) fn carry_out(ground: &Arc<Ground>, assignment: Assignment, report: &Reporter, threads: &Threads) {
-    let Assignment { stream, effect, dispatch, .. } = assignment;
-    let understood = run_effect::read(&effect.data).map_err(|error| error.to_string());
-    let id = id_of(&stream).unwrap_or_default();
-    let outcome = match understood {
-        Err(why) => Reported::Failed(why),
-        Ok(Effect::Perform(wanted)) => match present(ground.tasks.setting(id)) {
-            Ok(setting) => Reported::Run(recorded(ground, &setting, &wanted)),
-            Err(why) => Reported::Failed(why),
+/// Carries an effect of a run out. Called on a thread that may wait.
+pub(super) fn carry_out(ground: &Arc<Ground>, run: &str, effect: &str, data: &[u8]) -> Result<Reported, NotYet> {
+    let done = match run_effect::read(data) {
+        Err(error) => Err(error.to_string().into()),
+        Ok(Effect::Perform(wanted)) => match settled(present(ground.tasks.setting(run)))? {
+            Ok(setting) => return Ok(Reported::Run(recorded(ground, &setting, &wanted)?)),
+            Err(failed) => Err(failed.into()),
         },
-        Ok(other) => match (present(ground.tasks.load_run(id)), other) {
-            (Err(why), _) => Reported::Failed(why),
-            (Ok(seen), Effect::Repeat { at }) => {
-                return repeat_at(ground, at.0, seen, Ending { stream, effect: effect.id, dispatch }, report, threads);
-            }
-            (Ok(seen), other) => match beside(ground, &seen, &effect.id, &other) {
-                Ok(()) => Reported::Done,
-                Err(why) => Reported::Failed(why),
-            },
-        },
+        Ok(Effect::Repeat { at }) if at.0 > ground.clock.now().0 => return Err(NotYet::At(at.0)),
+        Ok(other) => present(ground.tasks.load_run(run)).and_then(|seen| beside(ground, &seen, effect, &other)),
     };
-    report.send(Message::Ended { token: None, stream, effect: effect.id, dispatch, outcome });
+    Ok(match settled(done)? {
+        Ok(()) => Reported::Done,
+        Err(failed) => Reported::Failed(failed.error),
+    })
 }
 
 /// What was read of a run; the error says why there is nothing.
-fn present<T>(read: Result<Option<T>, Problem>) -> Result<T, String> {
-    read.map_err(|problem| problem.message)?.ok_or_else(|| "the run is gone".to_owned())
-}
-
-/// What is reported when something has ended, besides how.
-struct Ending {
-    stream: StreamId,
-    effect: String,
-    dispatch: u64,
-}
-
-/// Starts a run again when its moment has come; until then it takes nobody's thread.
-fn repeat_at(ground: &Arc<Ground>, at: i64, seen: SeenRun, over: Ending, report: &Reporter, threads: &Threads) {
-    let (weak, report, threads) = (Arc::downgrade(ground), report.clone(), threads.clone());
-    ground.later.at(at, &ground.clock, move || {
-        threads.run(move || {
-            let Some(ground) = weak.upgrade() else { return };
-            let outcome = match crate::service::repeat(&ground, &seen) {
-                Ok(()) => Reported::Done,
-                Err(problem) => {
-                    ground.log.line(&format!("the patrol of run {} does not go on: {}", seen.id, problem.message));
-                    Reported::Failed(problem.message)
-                }
-            };
-            let Ending { stream, effect, dispatch } = over;
-            report.send(Message::Ended { token: None, stream, effect, dispatch, outcome });
-        });
-    });
+fn present<T>(read: Result<Option<T>, Problem>) -> Result<T, Undone> {
+    read?.ok_or_else(|| "the run is gone".into())
 }
 
 /// Carries out a performance, and keeps what it was told and what it gave.
-fn recorded(ground: &Arc<Ground>, setting: &Setting, wanted: &Perform) -> Report {
+fn recorded(ground: &Arc<Ground>, setting: &Setting, wanted: &Perform) -> Result<Report, Unavailable> {
     let record = evidence::begin(ground, setting, wanted);
     let name = performance(&setting.id, wanted.step, wanted.attempt, wanted.part);
     let step = &setting.plan.recipe.step(wanted.step).name;
     let span = spans::step(&setting.id, step.as_str(), wanted.attempt, spans::kind(&wanted.job));
-    let report = reported(perform(ground, setting, wanted, &name));
+    let report = reported(perform(ground, setting, wanted, &name))?;
     spans::step_ended(span, &report);
     ground.performed(&name);
     record.end(ground, setting, wanted, &report);
-    report
+    Ok(report)
 }
 
 /// A script needs to know nothing of where the run stands: reading that would cost more the longer the run is.
 fn perform(ground: &Arc<Ground>, setting: &Setting, wanted: &Perform, name: &str) -> Performed {
     if ground.was_stopped(name) {
-        return Err(Failed::because("it was ended before it began"));
+        return Err("it was ended before it began".into());
     }
     let seen = || present(ground.tasks.load_run(&setting.id));
     match &wanted.job {
@@ -136,7 +101,7 @@ fn order(setting: &Setting, wanted: &Perform, name: &str, folder: PathBuf, work:
 }
 
 /// What is not the work of a step.
-fn beside(ground: &Arc<Ground>, seen: &SeenRun, effect: &str, wanted: &Effect) -> Result<(), String> {
+fn beside(ground: &Arc<Ground>, seen: &SeenRun, effect: &str, wanted: &Effect) -> Result<(), Undone> {
     match wanted {
         Effect::Stop { step, attempt, part } => {
             let name = performance(&seen.id, *step, *attempt, *part);
@@ -145,12 +110,15 @@ fn beside(ground: &Arc<Ground>, seen: &SeenRun, effect: &str, wanted: &Effect) -
             if seen.state.end.is_some() {
                 sweep(&seen.id);
             }
-            stopped
+            Ok(stopped?)
         }
         Effect::Notify(message) => super::notify(ground, &seen.id, message).map(drop),
         Effect::RunCommand(script) => script::hook(ground, seen, effect, script),
-        Effect::Start { recipe } => crate::service::start_again(ground, seen, effect, recipe),
-        Effect::Perform(_) | Effect::Repeat { .. } | Effect::SetTimer(..) | Effect::ClearTimer(_) => Ok(()),
+        Effect::Start { recipe } => Ok(crate::service::start_again(ground, seen, effect, recipe)?),
+        Effect::Repeat { .. } => Ok(crate::service::repeat(ground, seen).inspect_err(|problem| {
+            ground.log.line(&format!("the patrol of run {} does not go on: {}", seen.id, problem.message));
+        })?),
+        Effect::Perform(_) | Effect::SetTimer(..) | Effect::ClearTimer(_) => Ok(()),
     }
 }
 

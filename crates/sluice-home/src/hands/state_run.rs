@@ -34,13 +34,13 @@ pub(super) fn start(
     workspace: Option<&WorkspaceName>,
 ) -> Done {
     let id = id_from(&["state", &seen.id, effect]);
-    let known = ground.tasks.load_run(&id).map_err(|problem| problem.message)?;
+    let known = ground.tasks.load_run(&id)?;
     if known.is_none() {
         let about = &seen.state.about;
-        let project = ground.projects.get(&about.project).map_err(|problem| problem.message)?;
-        let cause = chain_to(ground, &seen.id).map_err(|problem| problem.message)?;
+        let project = ground.projects.get(&about.project)?;
+        let cause = chain_to(ground, &seen.id)?;
         if cause.iter().any(|before| before == recipe) {
-            return Err(format!("`{recipe}` led to this task, and would start itself again and again"));
+            return Err(format!("`{recipe}` led to this task, and would start itself again and again").into());
         }
         let wanted = StartRun {
             recipe: recipe.to_owned(),
@@ -53,20 +53,20 @@ pub(super) fn start(
         };
         let workspace = workspace.map(|name| name.0.clone());
         let started = Started { id: Some(id.clone()), cause, task: seen.id.clone(), workspace, ..Started::default() };
-        start_as(ground, &wanted, started).map_err(|problem| problem.message)?;
+        start_as(ground, &wanted, started)?;
     }
     Ok(Found::Run(id))
 }
 
 /// Cancels the run, if it has not ended. When this answers, nothing of it works any more.
 pub(super) fn cancel(ground: &Arc<Ground>, run: &str) -> Done {
-    let seen = ground.tasks.load_run(run).map_err(|problem| problem.message)?;
+    let seen = ground.tasks.load_run(run)?;
     let Some(seen) = seen else { return Ok(Found::Nothing) };
     if seen.state.end.is_none() {
         match say(ground, run, Input::Cancel { reason: "its task moved on".into() }) {
             Ok(_) => {}
             Err(problem) if problem.code == RefusalCode::Finished.as_str() => {}
-            Err(problem) => return Err(problem.message),
+            Err(problem) => return Err(problem.into()),
         }
     }
     let is_at_rest = || {
@@ -76,7 +76,7 @@ pub(super) fn cancel(ground: &Arc<Ground>, run: &str) -> Done {
     let rests = ground.tasks.wait(END_WITHIN, is_at_rest).is_some();
     match (sweep(run), rests) {
         (0, true) => Ok(Found::Nothing),
-        (0, false) => Err(format!("run {run} is cancelled, and its steps have not ended")),
-        (left, _) => Err(format!("run {run} is cancelled, but {left} of its processes would not go")),
+        (0, false) => Err(format!("run {run} is cancelled, and its steps have not ended").into()),
+        (left, _) => Err(format!("run {run} is cancelled, but {left} of its processes would not go").into()),
     }
 }

@@ -286,9 +286,9 @@ fn typed(name: &str, kind: InputKind, value: &serde_json::Value) -> Result<Data,
 }
 
 /// Starts another recipe at the end of a run. Asked for again after a crash, it finds the one that was started.
-pub(crate) fn start_again(ground: &Arc<Ground>, seen: &SeenRun, effect: &str, recipe: &str) -> Result<(), String> {
+pub(crate) fn start_again(ground: &Arc<Ground>, seen: &SeenRun, effect: &str, recipe: &str) -> Result<(), Problem> {
     let id = id_from(&["start", &seen.id, effect]);
-    if ground.tasks.load_run(&id).map_err(|problem| problem.message)?.is_some() {
+    if ground.tasks.load_run(&id)?.is_some() {
         return Ok(());
     }
     let given = &seen.state.given;
@@ -301,7 +301,7 @@ pub(crate) fn start_again(ground: &Arc<Ground>, seen: &SeenRun, effect: &str, re
         ..StartRun::default()
     };
     let started = Started { id: Some(id), cause: chain(seen), ..Started::default() };
-    start_as(ground, &wanted, started).map(drop).map_err(|problem| problem.message)
+    start_as(ground, &wanted, started).map(drop)
 }
 
 /// Starts the same recipe once more, as it was pinned and with what it was given, if that is still wanted. Asked for again

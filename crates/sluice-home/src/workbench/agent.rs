@@ -15,8 +15,9 @@ use sluice_worker::harness::{Harness, Invocation, Mode, Permissions, Request};
 use sluice_worker::session::{Cause, End, Gone, How, Limits, Place, SessionId, Spec, Stream};
 
 use super::environment::{about, inherited, token};
-use super::{Failed, GRACE, Order, Performed, Voice, Workbench, data};
+use super::{GRACE, Order, Performed, Voice, Workbench, data};
 use crate::projects::described;
+use crate::undone::Failed;
 
 /// How often an agent's stream is read while nothing else happens.
 const READ: Duration = Duration::from_millis(500);
@@ -111,7 +112,7 @@ fn follow(bench: &Workbench, id: &SessionId, harness: &Harness, ended: &Receiver
         let over = match ended.recv_timeout(READ) {
             Ok(gone) => Some(gone?),
             Err(RecvTimeoutError::Timeout) => None,
-            Err(RecvTimeoutError::Disconnected) => return Err(Failed::because("nobody saw how it ended")),
+            Err(RecvTimeoutError::Disconnected) => return Err("nobody saw how it ended".into()),
         };
         let before = at;
         while let Ok(chunk) = bench.sessions.output_from(id, Stream::Output, at, PIECE) {
@@ -178,9 +179,9 @@ fn judged(bench: &Workbench, id: &SessionId, reader: Reader, gone: &Gone, silent
         usage: used(ended.usage),
     });
     match (silent, broken, ended.error) {
-        (Some(error), ..) => Err(Failed { kind: FailureKind::Timeout, error, outcome }),
-        (None, Some((kind, error)), _) => Err(Failed { kind, error, outcome }),
-        (None, None, Some(error)) => Err(Failed { kind: FailureKind::Failed, error, outcome }),
+        (Some(error), ..) => Err(Failed { kind: FailureKind::Timeout, error, outcome }.into()),
+        (None, Some((kind, error)), _) => Err(Failed { kind, error, outcome }.into()),
+        (None, None, Some(error)) => Err(Failed { kind: FailureKind::Failed, error, outcome }.into()),
         (None, None, None) => Ok(*outcome),
     }
 }

@@ -15,8 +15,9 @@ use sluice_worker::process::{self, Cancel, Captured, Ending, Program, Script, ki
 use sluice_worker::session::{Cause, End, How, Keeper, Limits, Place, SessionId, Spec, Stream};
 
 use super::environment::{about, inherited};
-use super::{Failed, GRACE, Order, Performed, Workbench};
+use super::{GRACE, Order, Performed, Workbench};
 use crate::projects::described;
+use crate::undone::{Failed, Undone};
 
 /// Bytes of what a command prints that are kept in the run; all of a longer output's beginning and end.
 const KEPT: usize = 1 << 20;
@@ -58,7 +59,7 @@ pub(super) fn run(bench: &Workbench, order: &Order, script: &Wanted) -> Performe
         Ending::TimedOut => (FailureKind::Timeout, "its time was over".into()),
         Ending::Cancelled => (FailureKind::Failed, "it was ended".into()),
     };
-    Err(Failed { kind, error: format!("{what}{last}"), outcome: Box::new(outcome) })
+    Err(Failed { kind, error: format!("{what}{last}"), outcome: Box::new(outcome) }.into())
 }
 
 /// As a child of ours. One that an earlier process left running is ended first.
@@ -67,7 +68,7 @@ fn here(
     order: &Order,
     text: String,
     environment: BTreeMap<String, String>,
-) -> Result<Ended, Failed> {
+) -> Result<Ended, Undone> {
     let name = &order.name;
     let record = bench.record(name, "step");
     kill_leftover(&record).map_err(|failure| described(&failure))?;
@@ -95,7 +96,7 @@ fn kept(
     text: String,
     environment: BTreeMap<String, String>,
     keeper: &Keeper,
-) -> Result<Ended, Failed> {
+) -> Result<Ended, Undone> {
     let id = SessionId::new(&order.name)?;
     let spec = Spec {
         id: id.clone(),
@@ -115,11 +116,11 @@ fn kept(
     let gone = ended.recv().map_err(|_| Failed::because("nobody saw how it ended"))??;
     let crashed = |error: String| Failed { kind: FailureKind::Crashed, error, outcome: Box::default() };
     let ending = match gone.how {
-        How::Lost { why } => return Err(crashed(why)),
+        How::Lost { why } => return Err(crashed(why).into()),
         How::Exited(record) => match (record.end, record.cause) {
-            (End::NotStarted(why), _) => return Err(Failed::because(format!("it could not be started: {why}"))),
+            (End::NotStarted(why), _) => return Err(format!("it could not be started: {why}").into()),
             (End::Code(_) | End::Signal(_), Cause::Unkept) => {
-                return Err(crashed("its worker was away for too long".to_owned()));
+                return Err(crashed("its worker was away for too long".to_owned()).into());
             }
             (End::Code(_) | End::Signal(_), Cause::Asked) => Ending::Cancelled,
             (End::Code(_) | End::Signal(_), Cause::TimeLimit) => Ending::TimedOut,

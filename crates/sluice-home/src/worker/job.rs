@@ -20,6 +20,7 @@ use crate::hands::run::workspace_branch;
 use crate::projects::described;
 use crate::service::burrow;
 use crate::spans;
+use crate::undone::Unavailable;
 use crate::view_run::plain;
 use crate::workbench::{Order, Voice, Work, Workbench, reported};
 
@@ -195,7 +196,7 @@ impl Worker {
             Work::Agent { .. } => "agent",
         };
         let span = spans::step(&order.run, &order.step, order.attempt, kind);
-        let report = reported(self.bench.perform(&order));
+        let report = self.performed(job, &order)?;
         spans::step_ended(span, &report);
         self.bench.performed(&order.name);
         if job.only_looks || job.is_given_back() {
@@ -234,6 +235,22 @@ impl Worker {
             }
             self.pause(wait);
             wait *= 2;
+        }
+    }
+
+    /// Carries an order out. What cannot be begun now is tried again, for as long as the step is this worker's.
+    fn performed(&self, job: &Job, order: &Order) -> Result<Report, String> {
+        let mut wait = FIRST_PAUSE;
+        loop {
+            match reported(self.bench.perform(order)) {
+                Ok(report) => return Ok(report),
+                Err(_) if job.is_given_back() || self.is_leaving() => {
+                    return Err("it is not this worker's any more".into());
+                }
+                Err(Unavailable(why)) => self.bench.log.line(&format!("{} is tried again: {why}", job.task)),
+            }
+            self.pause(wait);
+            wait = (wait * 2).min(LONGEST_PAUSE);
         }
     }
 

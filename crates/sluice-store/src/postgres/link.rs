@@ -42,6 +42,9 @@ SELECT set_config('synchronous_commit', 'on', false)
     WHERE current_setting('synchronous_commit') IN ('off', 'local');
 ";
 
+/// What is the matter with a server to which there is no connection.
+const GONE: &str = "cannot be reached";
+
 pub(super) struct Link {
     runtime: Runtime,
     config: Config,
@@ -101,6 +104,16 @@ impl Link {
         StoreError::Corrupt { place: self.place.clone(), detail }
     }
 
+    /// Asks something that changes nothing. A connection that broke while nobody used it is made again at once: what
+    /// only reads may be asked twice.
+    pub(super) fn read<T>(&mut self, work: impl AsyncFn(&mut Session) -> Result<T, Trouble>) -> Result<T, StoreError> {
+        let was_open = self.session.is_some();
+        match self.run(&work) {
+            Err(StoreError::Unavailable { why: GONE, .. }) if was_open && self.failures == 1 => self.run(work),
+            answer => answer,
+        }
+    }
+
     /// Does some work on the connection.
     pub(super) fn run<T>(
         &mut self,
@@ -129,25 +142,27 @@ impl Link {
             }
             Err(elapsed) => {
                 self.session = None;
-                Err(self.unavailable(elapsed.into()))
+                Err(self.unavailable("does not answer", elapsed.into()))
             }
         }
     }
 
-    fn unavailable(&mut self, source: crate::error::Cause) -> StoreError {
+    fn unavailable(&mut self, why: &'static str, source: crate::error::Cause) -> StoreError {
         let retry_after = LAST_RETRY.min(FIRST_RETRY * 2_u32.pow(self.failures.min(10)));
         self.failures = self.failures.saturating_add(1);
-        StoreError::Unavailable { place: self.place.clone(), retry_after, source }
+        StoreError::Unavailable { place: self.place.clone(), why, retry_after, source }
     }
 
     /// What PostgreSQL says, as what one can do about it.
     fn fault(&mut self, error: Error) -> StoreError {
         let place = self.place.clone();
         // Without a code it was not the server that spoke: the connection could not be made, or broke.
-        let Some(code) = error.code() else { return self.unavailable(error.into()) };
+        let Some(code) = error.code() else { return self.unavailable(GONE, error.into()) };
         match *code {
             SqlState::DISK_FULL | SqlState::OUT_OF_MEMORY => StoreError::Full { place },
-            SqlState::READ_ONLY_SQL_TRANSACTION => StoreError::ReadOnly { place },
+            // A standby, or a server that somebody has made read-only for a while: what is asked again may reach another.
+            SqlState::READ_ONLY_SQL_TRANSACTION => self.unavailable("takes no writes at the moment", error.into()),
+            SqlState::CANNOT_CONNECT_NOW => self.unavailable("is starting or stopping", error.into()),
             SqlState::DATA_CORRUPTED | SqlState::INDEX_CORRUPTED => {
                 StoreError::Corrupt { place, detail: error.to_string() }
             }
@@ -156,11 +171,11 @@ impl Link {
             | SqlState::INVALID_AUTHORIZATION_SPECIFICATION
             | SqlState::INSUFFICIENT_PRIVILEGE => StoreError::CannotOpen { place, source: error.into() },
             SqlState::LOCK_NOT_AVAILABLE | SqlState::T_R_SERIALIZATION_FAILURE | SqlState::T_R_DEADLOCK_DETECTED => {
-                self.unavailable(error.into())
+                self.unavailable("is kept waiting by another transaction", error.into())
             }
             // 08: connection; 53: resources; 57: the server is told to stop, or is starting.
             _ if ["08", "53", "57"].iter().any(|class| code.code().starts_with(class)) => {
-                self.unavailable(error.into())
+                self.unavailable(GONE, error.into())
             }
             _ => StoreError::Failed { place, source: error.into() },
         }

@@ -39,7 +39,7 @@ impl PostgresReader {
     }
 
     fn rows(&mut self, sql: &str, values: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, StoreError> {
-        self.link.run(async |session| {
+        self.link.read(async |session| {
             let statement = session.prepare(sql).await?;
             Ok(session.client.query(&statement, values).await?)
         })
@@ -53,7 +53,7 @@ fn number(value: impl TryInto<i64>) -> i64 {
 
 impl Reader for PostgresReader {
     fn load(&mut self, stream: &StreamId) -> Result<Option<Stored>, StoreError> {
-        self.link.run(async |session| load(session, stream).await)
+        self.link.read(async |session| load(session, stream).await)
     }
 
     fn summary(&mut self, stream: &StreamId) -> Result<Option<Summary>, StoreError> {

@@ -4,10 +4,17 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use rusqlite::ErrorCode;
+use rusqlite::{ErrorCode, ffi};
 
 use crate::StoreError;
+
+/// When to ask again after a failure of the system.
+const PAUSE: Duration = Duration::from_secs(1);
+/// Failures of a read that another read of the same place would meet again.
+const UNREADABLE: [i32; 4] =
+    [ffi::SQLITE_IOERR_READ, ffi::SQLITE_IOERR_SHORT_READ, ffi::SQLITE_IOERR_DATA, ffi::SQLITE_IOERR_CORRUPTFS];
 
 /// The file that messages name.
 #[derive(Clone, Debug)]
@@ -34,8 +41,20 @@ impl Place {
             rusqlite::Error::SqliteFailure(failure, _) => match failure.code {
                 ErrorCode::DiskFull => StoreError::Full { place },
                 ErrorCode::ReadOnly => StoreError::ReadOnly { place },
+                ErrorCode::CannotOpen if has_no_descriptor_left() => {
+                    let why = "cannot be opened: this process has no file descriptor left (ulimit -n)";
+                    StoreError::Unavailable { place, why, retry_after: PAUSE, source: error.into() }
+                }
                 ErrorCode::CannotOpen | ErrorCode::PermissionDenied => {
                     StoreError::CannotOpen { place, source: error.into() }
+                }
+                // A disk that cannot give back what it was given.
+                ErrorCode::SystemIoFailure if UNREADABLE.contains(&failure.extended_code) => {
+                    self.corrupt(error.to_string())
+                }
+                ErrorCode::SystemIoFailure | ErrorCode::OutOfMemory => {
+                    let why = "cannot be read or written at the moment";
+                    StoreError::Unavailable { place, why, retry_after: PAUSE, source: error.into() }
                 }
                 ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => StoreError::Busy { place },
                 ErrorCode::DatabaseCorrupt => self.corrupt(error.to_string()),
@@ -50,4 +69,9 @@ impl Place {
             _ => StoreError::Failed { place, source: error.into() },
         }
     }
+}
+
+/// SQLite says only that a file cannot be opened. Whether any file could be is tried with one that is always there.
+fn has_no_descriptor_left() -> bool {
+    std::fs::File::open("/dev/null").is_err_and(|error| matches!(error.raw_os_error(), Some(23 | 24)))
 }

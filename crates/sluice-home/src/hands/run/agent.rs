@@ -12,7 +12,8 @@ use super::{order, workspace};
 use crate::ground::Ground;
 use crate::projects::described;
 use crate::runs::SeenRun;
-use crate::workbench::{Failed, Order, Performed, Work};
+use crate::undone::{Failed, Undone};
+use crate::workbench::{Order, Performed, Work};
 
 /// An agent that does the work of a step, or of a part of it.
 pub(super) fn work(ground: &Arc<Ground>, seen: &SeenRun, wanted: &Perform, name: &str, prompt: &str) -> Performed {
@@ -26,12 +27,15 @@ pub(super) fn work(ground: &Arc<Ground>, seen: &SeenRun, wanted: &Perform, name:
     match done {
         Ok(outcome) => match own.merge(ground, seen, wanted) {
             Ok(()) => Ok(outcome),
-            Err(failed) => Err(Failed { outcome: Box::new(outcome), ..failed }),
+            Err(Undone::Failed(failed)) => Err(Failed { outcome: Box::new(outcome), ..failed }.into()),
+            Err(unavailable) => Err(unavailable),
         },
-        Err(failed) => {
+        Err(Undone::Failed(failed)) => {
             own.discard(seen);
-            Err(failed)
+            Err(failed.into())
         }
+        // It is asked for again, and then finds this worktree.
+        Err(unavailable) => Err(unavailable),
     }
 }
 
@@ -55,7 +59,7 @@ pub(super) fn judge(ground: &Arc<Ground>, seen: &SeenRun, wanted: &Perform, name
     let branch = format!("sluice/arbiter-{}", name.replace('.', "-"));
     let work = if was_touched { &found } else { &before.0 };
     let put_back = pool.repository().put_back(Path::new(seen.folder()), work, &branch);
-    Err(Failed::because(match put_back {
+    Err(Undone::from(match put_back {
         Ok(()) => format!(
             "the arbiter changed the work, which it may not; the work was put back, and what it changed is on `{branch}`"
         ),
@@ -77,7 +81,7 @@ fn judge_in_place(ground: &Arc<Ground>, seen: &SeenRun, wanted: &Perform, name: 
     let differs = before.differs(&listed()?);
     match differs.first() {
         None => done,
-        Some(first) => Err(Failed::because(format!(
+        Some(first) => Err(Undone::from(format!(
             "the arbiter changed the work, which it may not: {} ({} in all); outside git it cannot be put back",
             first.display(),
             differs.len()

@@ -11,10 +11,11 @@ use super::super::OUTPUT_LIMIT;
 use crate::ground::Ground;
 use crate::projects::described;
 use crate::runs::SeenRun;
+use crate::undone::Undone;
 use crate::workbench::{GRACE, inherited};
 
 /// Runs a command that belongs to the end of a run.
-pub(super) fn hook(ground: &Arc<Ground>, seen: &SeenRun, effect: &str, script: &Wanted) -> Result<(), String> {
+pub(super) fn hook(ground: &Arc<Ground>, seen: &SeenRun, effect: &str, script: &Wanted) -> Result<(), Undone> {
     let mut environment = inherited(ground);
     environment.insert("SLUICE_RUN".into(), seen.id.clone());
     environment.extend(script.environment.iter().cloned());

@@ -9,7 +9,8 @@ use sluice_core::run::{Job, Outcome, Perform};
 
 use crate::ground::Ground;
 use crate::runs::SeenRun;
-use crate::workbench::{Failed, Performed};
+use crate::undone::{Failed, Undone};
+use crate::workbench::Performed;
 
 /// Between two looks, whatever was heard.
 const LOOK: Duration = Duration::from_secs(60);
@@ -17,12 +18,12 @@ const LOOK: Duration = Duration::from_secs(60);
 /// Creates the task of a step, if that has not been done, and waits for its end.
 pub(super) fn create(ground: &Arc<Ground>, seen: &SeenRun, wanted: &Perform, name: &str) -> Performed {
     let Job::Task { summary, branch, workflow, project, context } = &wanted.job else {
-        return Err(Failed::because("that is no task"));
+        return Err("that is no task".into());
     };
     let (harness, of_run) = (&wanted.harness, &seen.state.given.origin.harness);
     // Its id is the step's: asked for again, the same task is found.
     let id = name.replace('.', "-");
-    if ground.tasks.load(&id).map_err(|problem| problem.message)?.is_none() {
+    if ground.tasks.load(&id)?.is_none() {
         let wanted = CreateTask {
             project: project.clone(),
             cwd: Some(seen.state.given.origin.root.clone()),
@@ -33,17 +34,17 @@ pub(super) fn create(ground: &Arc<Ground>, seen: &SeenRun, wanted: &Perform, nam
             context: context.clone(),
             ..CreateTask::default()
         };
-        crate::service::create_task(ground, &id, &wanted).map_err(|problem| problem.message)?;
+        crate::service::create_task(ground, &id, &wanted)?;
     }
     let ended = || {
         if ground.was_stopped(name) {
-            return Some(Err(Failed::because("it was ended; its task goes on")));
+            return Some(Err(Undone::from("it was ended; its task goes on")));
         }
         match ground.tasks.load(&id) {
             Ok(Some(task)) if task.card.open => None,
             Ok(Some(task)) => Some(Ok(task)),
-            Ok(None) => Some(Err(Failed::because("its task is gone"))),
-            Err(problem) => Some(Err(Failed::because(problem.message))),
+            Ok(None) => Some(Err("its task is gone".into())),
+            Err(problem) => Some(Err(problem.into())),
         }
     };
     let task = loop {
@@ -67,7 +68,8 @@ pub(super) fn create(ground: &Arc<Ground>, seen: &SeenRun, wanted: &Perform, nam
             kind: FailureKind::Failed,
             error: "its task was cancelled".into(),
             outcome: Box::new(outcome),
-        }),
+        }
+        .into()),
         _ => Ok(outcome),
     }
 }

@@ -15,7 +15,7 @@ use super::label;
 use crate::ground::Ground;
 use crate::projects::{described, open};
 use crate::runs::SeenRun;
-use crate::workbench::Failed;
+use crate::undone::{Failed, Undone};
 
 /// How long an item waits for those before it to be merged, between two looks.
 const LOOK: Duration = Duration::from_secs(600);
@@ -70,7 +70,7 @@ pub(super) fn wants_own(seen: &SeenRun, wanted: &Perform) -> bool {
 }
 
 /// Lends a worktree that starts where the run's own is now.
-pub(super) fn own(ground: &Ground, seen: &SeenRun, wanted: &Perform, name: &str) -> Result<Own, Failed> {
+pub(super) fn own(ground: &Ground, seen: &SeenRun, wanted: &Perform, name: &str) -> Result<Own, Undone> {
     {
         let _one_at_a_time = ground.merging();
         commit(ground, seen, wanted);
@@ -88,7 +88,7 @@ pub(super) fn own(ground: &Ground, seen: &SeenRun, wanted: &Perform, name: &str)
 impl Own {
     /// Commits what was done there and brings it into the run's worktree, after all items before it. A conflict leaves
     /// both as they are.
-    pub(super) fn merge(self, ground: &Arc<Ground>, seen: &SeenRun, wanted: &Perform) -> Result<(), Failed> {
+    pub(super) fn merge(self, ground: &Arc<Ground>, seen: &SeenRun, wanted: &Perform) -> Result<(), Undone> {
         let repository = self.pool.repository();
         let message = format!("{}: {}", seen.plan.recipe.name, label(seen, wanted));
         let unmerged = |error: &GitError| {
@@ -96,11 +96,11 @@ impl Own {
             Failed::because(format!("{CONFLICT}its work is on `{}` and cannot be merged: {why}", self.branch))
         };
         match repository.commit_all(&self.folder, &message) {
-            Err(error @ GitError::Unresolved { .. }) => return Err(unmerged(&error)),
+            Err(error @ GitError::Unresolved { .. }) => return Err(unmerged(&error).into()),
             done => done.map_err(|error| described(&error))?,
         };
         if !wait_for_those_before(ground, seen, wanted) {
-            return Err(Failed::because(format!("the run has ended; its work is on `{}`", self.branch)));
+            return Err(format!("the run has ended; its work is on `{}`", self.branch).into());
         }
         let _one_at_a_time = ground.merging();
         repository.merge_into(Path::new(seen.folder()), &self.branch, &message).map_err(|error| unmerged(&error))?;
