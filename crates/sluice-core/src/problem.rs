@@ -188,6 +188,8 @@ codes! {
     Undecided = "S0906", Note;
     /// A word in braces that is almost a variable.
     WordInBraces = "S0907", Note;
+    /// A command that may do what a person may.
+    ActsAsPerson = "S0910", Note;
 }
 
 impl Code {

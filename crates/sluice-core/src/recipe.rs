@@ -182,6 +182,8 @@ pub struct Step {
     pub harness: Option<String>,
     /// What the agent may do.
     pub permissions: Permissions,
+    /// The processes of its command may do what a person may.
+    pub acts_as_person: bool,
 }
 
 /// What a step does.

@@ -185,6 +185,7 @@ pub(super) fn step(name: &str, role: &str, needs: &[u32]) -> Step {
         always: false,
         harness: None,
         permissions: Permissions::Full,
+        acts_as_person: false,
     }
 }
 

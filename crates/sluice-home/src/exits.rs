@@ -1,10 +1,11 @@
 //! Sessions that ended: noticed at once, and looked for again and again as the backstop.
 
 use std::sync::{Arc, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sluice_core::task::session::{Exit, Session, SessionId as Number};
 use sluice_core::task::{Evidence, Input};
+use sluice_worker::process::Strays;
 use sluice_worker::session::{Cause, End, Gone, How, SessionId};
 
 use crate::ground::Ground;
@@ -48,12 +49,14 @@ fn report(ground: &Arc<Ground>, task: &str, number: Number, id: &SessionId, exit
     ground.input(task, Input::SessionExited { session: number, exit, evidence });
 }
 
-/// Compares the sessions that open tasks take for living with those that live, until the home is closed.
-pub(crate) fn keep_looking(ground: Weak<Ground>) {
+/// Compares the sessions that open tasks take for living with those that live, until the home is closed; and takes note of
+/// the end of what scripts have left behind.
+pub(crate) fn keep_looking(ground: Weak<Ground>, mut strays: Strays) {
     loop {
         let Some(strong) = ground.upgrade() else { return };
         let wait = look(&strong);
         drop(strong);
+        strays.reap(Instant::now());
         std::thread::park_timeout(wait);
     }
 }

@@ -224,6 +224,7 @@ fn notify(ground: &Ground, about: &str, message: &str) -> Done {
         output_limit: OUTPUT_LIMIT,
         output_file: None,
         record: ground.record(about, "notify"),
+        speaks_for: None,
     };
     run_to_end(&script)
 }
@@ -252,6 +253,7 @@ fn command(
         output_limit: OUTPUT_LIMIT,
         output_file: None,
         record,
+        speaks_for: None,
     })
 }
 

@@ -12,6 +12,7 @@ mod merge;
 mod runs;
 mod settle;
 mod start;
+mod who;
 mod workspaces;
 
 pub use access::{Bearer, Denied, Turned};
@@ -20,7 +21,9 @@ pub use grimoires::{Intervention, StartGrimoire};
 pub use look::Census;
 pub use runs::by_hand;
 pub(crate) use runs::say;
+pub use sluice_worker::process::Identity;
 pub(crate) use start::{LOCAL, Started, burrow, repeat, start_again, start_as, startable};
+pub use who::Who;
 
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -29,23 +32,19 @@ use std::time::{Duration, Instant};
 
 use sluice_api::problem::{Problem, Status};
 use sluice_core::machine::{Refusal, RefusalCode};
-use sluice_core::run::{Asker as RunAsker, Speaker};
 use sluice_core::task::input::Room;
-use sluice_core::task::session::SessionId as Number;
 use sluice_core::task::{Asker, Input};
 use sluice_engine::actor::Said;
 use sluice_engine::host::{Host, Parts, Reporter};
 use sluice_engine::reactor::{Answer, Message, Recorded};
-use sluice_engine::run_actor::performed;
 use sluice_engine::workers::{Offer, WorkerId};
 use sluice_store::{Store, StoreError};
-use sluice_worker::process::Identity;
-use sluice_worker::session::{Asker as Process, SessionId};
+use sluice_worker::process::Strays;
 
 use crate::clock::WallClock;
 use crate::config::Config;
 use crate::definitions::Dialect;
-use crate::ground::{Ground, session_of};
+use crate::ground::Ground;
 use crate::hands::Hands;
 use crate::house::House;
 use crate::log::Log;
@@ -65,88 +64,6 @@ pub(crate) const OWN: &str = "own";
 
 /// So many steps of runs are carried out at once on this machine.
 const MOST_PERFORMANCES: usize = 64;
-
-/// Who asks.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Who {
-    /// A person, or a program that a person trusts.
-    Person,
-    /// A session of a task.
-    Session {
-        /// Of this task.
-        task: String,
-        /// Its number there.
-        number: Number,
-    },
-    /// The agent or script of a step.
-    Step {
-        /// Of this run.
-        run: String,
-        /// Which attempt, and which part of it.
-        speaker: Speaker,
-    },
-    /// A worker on another machine.
-    Worker {
-        /// The id of its token.
-        token: String,
-    },
-    /// Somebody who only looks.
-    Reader {
-        /// The id of their token.
-        token: String,
-    },
-}
-
-impl Who {
-    /// Who that is to a task.
-    fn to(&self, task: &str) -> Asker {
-        match self {
-            Who::Person => Asker::Person,
-            Who::Session { task: own, number } if own == task => Asker::Session(*number),
-            Who::Session { .. } | Who::Step { .. } | Who::Worker { .. } | Who::Reader { .. } => Asker::Stranger,
-        }
-    }
-
-    /// Who that is to a run.
-    fn to_run(&self, run: &str) -> RunAsker {
-        match self {
-            Who::Person => RunAsker::Person,
-            Who::Step { run: own, speaker } if own == run => RunAsker::Agent(*speaker),
-            Who::Session { .. } | Who::Step { .. } | Who::Worker { .. } | Who::Reader { .. } => RunAsker::Stranger,
-        }
-    }
-
-    /// Only a person or a worker may do this. The token that a worker has; a person needs none.
-    fn keeper(&self, what: &str) -> Result<Option<&str>, Problem> {
-        self.must_be_worker(what)?;
-        Ok(if let Who::Worker { token } = self { Some(token) } else { None })
-    }
-
-    /// Only a person may do this.
-    pub fn must_be_person(&self, what: &str) -> Result<(), Problem> {
-        let other = match self {
-            Who::Person => return Ok(()),
-            Who::Session { .. } | Who::Step { .. } => "a session",
-            Who::Worker { .. } => "a worker",
-            Who::Reader { .. } => "somebody who may only read",
-        };
-        Err(not_yours(format!("Not allowed: {what} is for a person, not for {other}")))
-    }
-
-    /// Only a worker may do this, or a person, who may do all.
-    pub fn must_be_worker(&self, what: &str) -> Result<(), Problem> {
-        let other = match self {
-            Who::Person | Who::Worker { .. } => return Ok(()),
-            Who::Session { .. } | Who::Step { .. } => "a session",
-            Who::Reader { .. } => "somebody who may only read",
-        };
-        Err(not_yours(format!("Not allowed: {what} is for a worker, not for {other}")))
-    }
-}
-
-fn not_yours(message: String) -> Problem {
-    Problem::new(Status::Forbidden, RefusalCode::NotYours.as_str(), message)
-}
 
 /// A home that is open.
 pub struct Service {
@@ -172,6 +89,8 @@ impl Service {
         let bench = Workbench::open(places, config, program, log)?;
         let ground = Ground::new(bench, projects, tasks, clock.clone(), house);
         let ground = Arc::new(ground);
+        // Without it what a script leaves behind is recognised by its environment alone.
+        let strays = Strays::adopt().unwrap_or_default();
         let host = Host::start(Parts {
             store: store.clone(),
             owner,
@@ -193,7 +112,8 @@ impl Service {
         ground.crabs.take_up(&ground);
         let looking = Arc::downgrade(&ground);
         let thread = std::thread::Builder::new().name("exits".into());
-        thread.spawn(move || crate::exits::keep_looking(looking)).map_err(|error| Problem::fault(error.to_string()))?;
+        let look = move || crate::exits::keep_looking(looking, strays);
+        thread.spawn(look).map_err(|error| Problem::fault(error.to_string()))?;
         crate::follower::start(&ground)?;
         Ok(Service { ground, tokens, host: Mutex::new(Some(host)), store })
     }
@@ -201,23 +121,6 @@ impl Service {
     /// What everything here stands on.
     pub fn ground(&self) -> &Arc<Ground> {
         &self.ground
-    }
-
-    /// Who a process on this machine is. One that cannot be looked at any more is not taken for a person.
-    pub fn who(&self, pid: i32) -> Result<Who, Problem> {
-        match self.ground.sessions.asker(pid) {
-            Process::Outside => Ok(Who::Person),
-            Process::Session(id) => {
-                let who = whose(&id).ok_or_else(|| Problem::fault(format!("a session called {id}")))?;
-                if let Some(process) = Identity::of(pid) {
-                    self.ground.asks(id, process);
-                }
-                Ok(who)
-            }
-            Process::Gone => {
-                Err(Problem::new(Status::Forbidden, "unknown_asker", "whoever asked is gone, and cannot be recognised"))
-            }
-        }
     }
 
     /// Whether the engine has ended by itself.
@@ -252,16 +155,6 @@ impl Service {
         who.must_be_person("a backup")?;
         crate::backup::copy(&self.store, file)
     }
-}
-
-/// Whose session that is, by its name.
-fn whose(id: &SessionId) -> Option<Who> {
-    if let Some((task, number)) = session_of(id) {
-        return Some(Who::Session { task, number });
-    }
-    let (run, rest) = id.as_str().split_once('.')?;
-    let (step, attempt, part) = performed(rest)?;
-    Some(Who::Step { run: run.to_owned(), speaker: Speaker { step, attempt, part } })
 }
 
 /// Says something to a task and waits until it is durable.

@@ -21,7 +21,7 @@ use sluice_core::recipe::Data;
 use sluice_core::run::effect::Script;
 use sluice_core::run::{Outcome, Report};
 use sluice_worker::harness::{Harness, Harnesses};
-use sluice_worker::process::{Cancel, end_marked};
+use sluice_worker::process::{Cancel, Within, end_marked};
 use sluice_worker::session::{Config as SessionConfig, Failure, Keeper, SessionId, Sessions};
 use sluice_worker::tmux::Tmux;
 
@@ -51,6 +51,8 @@ pub struct Workbench {
     pub program: PathBuf,
     /// What goes wrong and fails nothing else is told there.
     pub log: Arc<Log>,
+    /// By which what is started here is recognised.
+    pub within: Within,
     /// What runs are at, by its name; and what was ended before it began.
     performing: Mutex<Performing>,
     versions: Versions,
@@ -141,6 +143,7 @@ impl Workbench {
     /// A place to work at, with what a person has set for it.
     pub fn open(places: Places, config: Config, program: PathBuf, log: Arc<Log>) -> Result<Workbench, Problem> {
         link_programs(&places, &program)?;
+        let within = Within::enter(places.home());
         let harnesses = config
             .known_harnesses()
             .map_err(|why| Problem::bad_request(format!("{}: {why}", places.config().display())))?;
@@ -158,6 +161,7 @@ impl Workbench {
             harnesses,
             program,
             log,
+            within,
             performing: Mutex::default(),
             versions: Versions::default(),
         })

@@ -52,25 +52,25 @@ impl House {
 
     fn colony(&self) -> String {
         let colony = json!({ "name": "reef", "description": "of the test" });
-        let found = self.service.found_colony(&Who::Person, &of(&colony)).unwrap();
+        let found = self.service.found_colony(&Who::person("somebody"), &of(&colony)).unwrap();
         text(&found, "colony_id")
     }
 
     fn crab(&self, colony: &str, role: &str) -> String {
         let crab = json!({ "colony_id": colony, "name": format!("the {role}"), "role": role });
-        let found = self.service.register_crab(&Who::Person, &of(&crab)).unwrap();
+        let found = self.service.register_crab(&Who::person("somebody"), &of(&crab)).unwrap();
         assert_eq!(found["state"], "idle");
         text(&found, "crab_id")
     }
 
     fn mission(&self, colony: &str) -> String {
         let wanted = json!({ "colony_id": colony, "prompt": "Fix issue #6", "workflow": "dev-task" });
-        text(&self.service.create_mission(&Who::Person, &of(&wanted)).unwrap(), "mission_id")
+        text(&self.service.create_mission(&Who::person("somebody"), &of(&wanted)).unwrap(), "mission_id")
     }
 
     /// How many were assigned since it was last asked.
     fn tick(&self) -> u64 {
-        let ticked = self.service.tick(&Who::Person).unwrap();
+        let ticked = self.service.tick(&Who::person("somebody")).unwrap();
         assert_eq!(ticked["ok"], true);
         ticked["assigned"].as_u64().unwrap()
     }
@@ -84,13 +84,13 @@ impl House {
 
     fn start(&self, mission: &str, step: &str, crab: &str) -> Result<Value, Problem> {
         let wanted = json!({ "mission_id": mission, "task_id": format!("{mission}.{step}"), "crab_id": crab });
-        self.service.start_attempt(&Who::Person, &of(&wanted))
+        self.service.start_attempt(&Who::person("somebody"), &of(&wanted))
     }
 
     fn complete(&self, run: &str, result: Option<&str>) -> Result<Value, Problem> {
         let wanted =
             json!({ "run_id": run, "status": "completed", "summary": format!("said by {run}"), "result": result });
-        self.service.complete_attempt(&Who::Person, &of(&wanted))
+        self.service.complete_attempt(&Who::person("somebody"), &of(&wanted))
     }
 
     /// A crab does a step that was assigned to it.
@@ -103,7 +103,7 @@ impl House {
     fn listen(&self, crab: &str) -> (sluice_home::crabs::Connection, Receiver<Value>) {
         let (sender, messages) = channel();
         let post = Box::new(move |message| drop(sender.send(message)));
-        (self.service.connect_crab(&Who::Person, crab, post).unwrap(), messages)
+        (self.service.connect_crab(&Who::person("somebody"), crab, post).unwrap(), messages)
     }
 
     fn state_of(&self, crab: &str) -> String {
@@ -208,7 +208,7 @@ fn what_a_crab_says_twice_counts_once_and_what_it_says_late_is_refused() {
 
     house.tick();
     let run = text(&house.start(&mission, "implement", &crab).unwrap(), "run_id");
-    house.service.unregister_crab(&Who::Person, &crab).unwrap();
+    house.service.unregister_crab(&Who::person("somebody"), &crab).unwrap();
     assert_eq!(house.state_of(&crab), "offline");
     let other = house.crab(&colony, "any");
     house.does(&mission, "implement", &other, None);
@@ -268,11 +268,11 @@ fn a_task_that_failed_and_is_queued_again_can_be_had_at_once() {
     let colony = house.colony();
     let crab = house.crab(&colony, "any");
     let wanted = json!({ "colony_id": colony, "prompt": "x", "workflow": "stubborn" });
-    let mission = text(&house.service.create_mission(&Who::Person, &of(&wanted)).unwrap(), "mission_id");
+    let mission = text(&house.service.create_mission(&Who::person("somebody"), &of(&wanted)).unwrap(), "mission_id");
     let fails = || {
         let run = text(&house.start(&mission, "a", &crab).unwrap(), "run_id");
         let report = json!({ "run_id": run, "status": "failed", "summary": "no tools" });
-        house.service.complete_attempt(&Who::Person, &of(&report)).unwrap();
+        house.service.complete_attempt(&Who::person("somebody"), &of(&report)).unwrap();
     };
     fails();
     assert_eq!((house.tick(), house.statuses(&mission).as_str()), (2, "a assigned"));
@@ -288,7 +288,7 @@ fn ids_can_be_shortened() {
     let shown = house.service.crabs();
     assert_eq!(shown.iter().find(|it| it["crab_id"] == crab).unwrap()["colony_id"], colony);
     let idea = json!({ "colony_id": &colony[..8], "prompt": "one day" });
-    let idea = house.service.create_mission(&Who::Person, &of(&idea)).unwrap();
+    let idea = house.service.create_mission(&Who::person("somebody"), &of(&idea)).unwrap();
     assert_eq!(idea["colony_id"], colony);
     let mission = house.mission(&colony[..8]);
     for id in [mission, text(&idea, "mission_id")] {
@@ -306,7 +306,7 @@ fn a_crab_is_told_that_its_mission_was_cancelled() {
     let (_connection, messages) = house.listen(&crab);
     let mission = house.mission(&colony);
     assert_eq!(messages.recv().unwrap()["kind"]["type"], "task_assigned");
-    house.service.cancel_run(&Who::Person, &mission, "not wanted".into()).unwrap();
+    house.service.cancel_run(&Who::person("somebody"), &mission, "not wanted".into()).unwrap();
     assert_eq!(messages.recv().unwrap()["kind"]["type"], "task_withdrawn");
     assert_eq!(house.service.mission(&mission).unwrap()["status"], "failed");
     assert_eq!(house.state_of(&crab), "idle");
@@ -316,7 +316,7 @@ fn a_crab_is_told_that_its_mission_was_cancelled() {
 fn what_is_wrong_is_named() {
     let house = House::new();
     let colony = house.colony();
-    let person = Who::Person;
+    let person = Who::person("somebody");
     let mission = |colony: &str, prompt: &str, workflow: Value| {
         let wanted = json!({ "colony_id": colony, "prompt": prompt, "workflow": workflow });
         house.service.create_mission(&person, &of(&wanted))
@@ -335,5 +335,5 @@ fn what_is_wrong_is_named() {
     assert_eq!(house.service.missions().unwrap()[0]["mission_id"], idea["mission_id"]);
     assert_eq!(house.service.mission_tasks(idea["mission_id"].as_str()).unwrap(), Vec::<Value>::new());
     let crab = json!({ "colony_id": "nowhere", "name": "x", "role": "any" });
-    assert_eq!(code(house.service.register_crab(&Who::Person, &of(&crab))), "not_found");
+    assert_eq!(code(house.service.register_crab(&Who::person("somebody"), &of(&crab))), "not_found");
 }

@@ -31,12 +31,12 @@ pub(crate) async fn guard(State(app): State<Arc<App>>, mut request: Request, nex
         return next.run(request).await;
     }
     let method = request.method().clone();
-    let path: String = request.uri().path().chars().take(LONGEST_PATH).collect();
+    let path = shown(request.uri().path());
     let peer = request.extensions().get::<Peer>().map(ToString::to_string).unwrap_or_default();
-    let (response, token) = match identify(&app, request.headers()).await {
-        Err(Denied { problem, token }) => (turn_away(&problem), token),
+    let (response, token, who) = match identify(&app, request.headers()).await {
+        Err(Denied { problem, token }) => (turn_away(&problem), token, None),
         Ok(bearer) => {
-            let token = bearer.token.clone();
+            let (token, who) = (bearer.token.clone(), bearer.who.label());
             let response = match hindrance(&app, &bearer, &method, &path) {
                 Some(response) => response,
                 None => {
@@ -44,15 +44,34 @@ pub(crate) async fn guard(State(app): State<Arc<App>>, mut request: Request, nex
                     next.run(request).await
                 }
             };
-            (response, Some(token))
+            (response, Some(token), Some(who))
         }
     };
     if matches!(response.status(), StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
         let refused = response.extensions().get::<Refused>();
         let reason = refused.map_or("refused", |refused| refused.0.as_str()).to_owned();
-        record(app, Turned { reason, token, method: method.to_string(), path, peer, unrecorded: 0 }).await;
+        record(app, Turned { reason, token, who, method: method.to_string(), path, peer, unrecorded: 0 }).await;
     }
     response
+}
+
+/// At the socket everybody of this machine is let in; who is refused there is written down all the same.
+pub(crate) async fn record_refused(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+    let (method, path) = (request.method().to_string(), shown(request.uri().path()));
+    let caller = request.extensions().get::<Caller>().cloned();
+    let response = next.run(request).await;
+    if let (StatusCode::FORBIDDEN, Some(Caller::Process(peer))) = (response.status(), caller) {
+        let reason = response.extensions().get::<Refused>().map_or("refused", |refused| refused.0.as_str()).to_owned();
+        let process = peer.as_ref().map_or("a process".to_owned(), |peer| format!("process {}", peer.process.pid));
+        let who = response.extensions().get::<Who>().map(Who::label);
+        record(app, Turned { reason, token: None, who, method, path, peer: process, unrecorded: 0 }).await;
+    }
+    response
+}
+
+/// A path as it is written down.
+fn shown(path: &str) -> String {
+    path.chars().take(LONGEST_PATH).collect()
 }
 
 /// Whether this is there for everybody. The page's assets will be too.
@@ -87,9 +106,9 @@ fn hindrance(app: &App, bearer: &Bearer, method: &Method, path: &str) -> Option<
     }
     let may = match who {
         // What a session may do is decided by the task or run that it asks.
-        Who::Person | Who::Session { .. } | Who::Step { .. } => true,
+        Who::Person { .. } | Who::Session { .. } | Who::Step { .. } => true,
         Who::Worker { .. } => only_looks(method) || FOR_WORKERS.iter().any(|begins| path.starts_with(begins)),
-        Who::Reader { .. } => only_looks(method),
+        Who::Reader { .. } | Who::Nobody => only_looks(method),
     };
     match may {
         true => None,

@@ -26,13 +26,23 @@ pub(crate) async fn ask<T: Serialize>(
     app.touch();
     let asked = app.clone();
     let done = tokio::task::spawn_blocking(move || {
-        let who = caller.who(&asked.service)?;
+        let who = caller.who(&asked.service).map_err(|problem| (None, problem))?;
         // Written here as well: a long answer would keep all others waiting.
-        question(&asked.service, &who).map(|answer| json(StatusCode::OK, &answer))
+        match question(&asked.service, &who) {
+            Ok(answer) => Ok(json(StatusCode::OK, &answer)),
+            Err(problem) => Err((Some(who), problem)),
+        }
     });
     match done.await {
         Ok(Ok(response)) => response,
-        Ok(Err(problem)) => refuse(&problem),
+        Ok(Err((who, problem))) => {
+            let mut response = refuse(&problem);
+            // For whoever writes down who was refused.
+            if let Some(who) = who {
+                response.extensions_mut().insert(who);
+            }
+            response
+        }
         Err(broken) => app.broke(&broken.to_string()),
     }
 }

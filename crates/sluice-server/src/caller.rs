@@ -7,15 +7,32 @@ use axum::http::request::Parts;
 use axum::response::Response;
 use sluice_api::Problem;
 use sluice_api::problem::Status;
-use sluice_home::service::{Bearer, Service, Who};
+use sluice_home::service::{Bearer, Identity, Service, Who};
+use tokio::net::UnixStream;
 
 use crate::answer::refuse;
+
+/// A process at the socket, as it was when it came. A connection that outlives it is nobody's: the next process with its
+/// number is another.
+#[derive(Clone, Debug)]
+pub(crate) struct Peer {
+    pub(crate) process: Identity,
+    pub(crate) user: u32,
+}
+
+impl Peer {
+    /// Whoever is at the other end.
+    pub(crate) fn of(stream: &UnixStream) -> Option<Peer> {
+        let credentials = stream.peer_cred().ok()?;
+        Some(Peer { process: Identity::of(credentials.pid()?)?, user: credentials.uid() })
+    }
+}
 
 /// Who asks. The door puts it into the request; a handler takes it out.
 #[derive(Clone, Debug)]
 pub(crate) enum Caller {
     /// A process of this machine, at the socket; `None` if the system does not say which.
-    Process(Option<i32>),
+    Process(Option<Peer>),
     /// Somebody who showed a token.
     Bearer(Bearer),
 }
@@ -33,7 +50,10 @@ impl Caller {
     pub(crate) fn who(self, service: &Service) -> Result<Who, Problem> {
         let unknown = || Problem::new(Status::Forbidden, "unknown_asker", "the system does not say who asks");
         match self {
-            Caller::Process(pid) => service.who(pid.ok_or_else(unknown)?),
+            Caller::Process(peer) => {
+                let Peer { process, user } = peer.ok_or_else(unknown)?;
+                service.who(&process, user)
+            }
             Caller::Bearer(bearer) => Ok(bearer.who),
         }
     }

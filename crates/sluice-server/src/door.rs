@@ -35,7 +35,7 @@ use crate::room::Visit;
 use crate::routes::routes;
 use crate::run::App;
 use crate::whole::{self, Bounds};
-use crate::{access, cors, metrics};
+use crate::{access, caller, cors, metrics};
 
 /// How long it is waited when the system gives no connection: it has run out of something.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -111,6 +111,7 @@ fn at_socket(app: &Arc<App>) -> Router {
     let bounds = Bounds { app: app.clone(), largest: LARGEST_AT_SOCKET, within: None };
     routes(app.clone(), LARGEST_AT_SOCKET)
         .layer(from_fn_with_state(bounds, whole::answer))
+        .layer(from_fn_with_state(app.clone(), access::record_refused))
         .layer(from_fn_with_state(app.clone(), metrics::count))
 }
 
@@ -157,7 +158,7 @@ async fn accept_socket(inside: Inside, listener: UnixListener) {
             tokio::time::sleep(PAUSE).await;
             continue;
         };
-        let caller = Caller::Process(stream.peer_cred().ok().and_then(|credentials| credentials.pid()));
+        let caller = Caller::Process(caller::Peer::of(&stream));
         let inside = inside.clone();
         tokio::spawn(async move {
             converse(inside, stream, caller).await;

@@ -107,7 +107,9 @@ struct Folder {
 async fn here((State(app), caller): Asked, Query(filters): Query<Folder>) -> Response {
     ask(app, caller, move |service, who| match who {
         Who::Session { task, .. } => service.show(task),
-        Who::Person | Who::Step { .. } | Who::Worker { .. } | Who::Reader { .. } => service.here(&filters.cwd),
+        Who::Person { .. } | Who::Step { .. } | Who::Worker { .. } | Who::Reader { .. } | Who::Nobody => {
+            service.here(&filters.cwd)
+        }
     })
     .await
 }

@@ -122,7 +122,7 @@ impl Git {
             }
         }
         command.env("GIT_TERMINAL_PROMPT", "0").env("GCM_INTERACTIVE", "never").env("GIT_EDITOR", ":");
-        command.env("LC_ALL", "C").env_remove("LANGUAGE");
+        command.env("LC_ALL", "C").env_remove("LANGUAGE").envs(crate::process::within());
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
     }
 

@@ -23,18 +23,26 @@ mod identity;
 mod note;
 mod pause;
 mod pipes;
+mod running;
+mod strays;
 mod sweep;
+mod within;
 
 pub use capture::{Captured, LONGEST_FILE};
 pub use identity::Identity;
-pub(crate) use identity::{Stat, carries, stat};
+pub(crate) use identity::{Stat, environment, stat};
 pub use note::tidy_notes;
 pub(crate) use pause::Paused;
+pub(crate) use running::script_of;
+pub use strays::Strays;
 pub use sweep::KEPT;
 pub(crate) use sweep::{Kin, descendants, end_all, timespec, wait_for_any};
+pub(crate) use within::{MOST_ANCESTORS, within};
+pub use within::{WITHIN, Within};
 
 use note::{Note, Record};
 use pipes::{News, Pipes};
+use running::Running;
 
 /// Bytes of one argument or one variable that the kernel takes.
 pub const LONGEST_ARGUMENT: usize = 128 * 1024 - 1;
@@ -79,6 +87,8 @@ pub struct Script {
     pub output_file: Option<PathBuf>,
     /// The file in which its number is noted while it runs, for [`kill_leftover`].
     pub record: PathBuf,
+    /// What its processes speak for when they ask for something; nothing unless given.
+    pub speaks_for: Option<String>,
 }
 
 /// How a script ended.
@@ -166,6 +176,7 @@ pub fn run(script: &Script, cancel: &Cancel) -> Result<Outcome, Failure> {
     let mark = new_mark();
     // Noted before and after the start: whoever finds only the first knows the mark at least.
     let note = Note::begin(&script.record, &Record { mark: format!("{MARK}={mark}"), leader: None })?;
+    let running = Running::begin(&format!("{MARK}={mark}"), script.speaks_for.as_ref());
     let started = Instant::now();
     let mut child = match spawn(script, &mark) {
         Ok(child) => child,
@@ -174,6 +185,9 @@ pub fn run(script: &Script, cancel: &Cancel) -> Result<Outcome, Failure> {
             return Err(failure);
         }
     };
+    if let Some(leader) = Identity::of(child.id().cast_signed()) {
+        running.started(&leader);
+    }
     let outcome = follow(script, cancel, &mut child, &note, &format!("{MARK}={mark}"), started);
     if outcome.is_err() {
         // Without pipes to read there is no point in letting it go on.

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
 
-use crate::process::KEPT;
+use crate::process::{KEPT, within};
 use crate::session::Window;
 
 /// Bytes of a socket's path.
@@ -231,6 +231,7 @@ impl Tmux {
             command.env_remove(name);
         }
         command.env(KEPT.0, KEPT.1).env_remove("TMUX").env_remove("TMUX_PANE").stdin(Stdio::null());
+        command.envs(within());
         let output = command.output().map_err(Failure::Start)?;
         if output.status.success() {
             return Ok(String::from_utf8_lossy(&output.stdout).into_owned());

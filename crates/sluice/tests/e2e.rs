@@ -31,6 +31,7 @@ mod e2e {
     pub(crate) mod grimoires;
     pub(crate) mod homes;
     pub(crate) mod hostile;
+    pub(crate) mod impostors;
     pub(crate) mod letter;
     pub(crate) mod limits;
     pub(crate) mod many;

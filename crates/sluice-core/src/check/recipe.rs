@@ -239,7 +239,18 @@ impl Checker<'_> {
             always: step.always,
             harness: step.harness.clone(),
             permissions: step.permissions.unwrap_or(Permissions::Full),
+            acts_as_person: self.acts_as_person(step),
         })
+    }
+
+    /// Whether a command may do what a person may. Whoever reads the file should see it at once.
+    fn acts_as_person(&mut self, step: &draft::Step) -> bool {
+        let Some(acts) = &step.acts_as_person else { return false };
+        let message = format!("the command of `{}` may do all that a person may", clip(&step.name.value));
+        let help =
+            "answer questions, move and merge tasks, make tokens; anyone who can change what it runs can do that too";
+        self.findings.add(Problem::new(Code::ActsAsPerson, acts.span, message).help(help));
+        true
     }
 
     /// Names that conditions and texts can read; some of them mean something else in every text.

@@ -97,6 +97,8 @@ pub struct Step {
     pub harness: Option<String>,
     /// `permissions`
     pub permissions: Option<Permissions>,
+    /// `acts_as: person`
+    pub acts_as_person: Option<At<()>>,
 }
 
 /// What a step does.

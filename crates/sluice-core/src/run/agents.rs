@@ -44,13 +44,14 @@ impl Sketch<'_> {
         }
         let name = self.name(by.step);
         let state = self.step(by.step);
-        let agent = match self.plan.recipe.step(by.step).work {
+        let is_agent = match self.plan.recipe.step(by.step).work {
             Work::Agent { .. } | Work::AgentLoop { .. } | Work::ParallelAgents { .. } => true,
-            Work::Script { .. } | Work::Gate { .. } => true,
-            Work::Task(_) => false,
+            // How a command went is what its exit code says, and nobody's word.
+            Work::Script { .. } | Work::Gate { .. } | Work::Task(_) => false,
         };
-        if !agent || self.base.given.mode == Mode::ByHand {
-            return Err(not_ready(format!("`{name}` has no process of its own that could speak")));
+        if !is_agent || self.base.given.mode == Mode::ByHand {
+            let message = format!("`{name}` has no agent that could speak for it");
+            return Err(not_ready(message).hint("a script or gate speaks by its exit code and by what it prints"));
         }
         let under_way = match &state.status {
             StepStatus::Running(progress) | StepStatus::Stopping(progress, _) => {

@@ -130,6 +130,10 @@ fn step(fields: Fields<'_>, dialect: Dialect, prompts: &mut PromptReader<'_>, fi
         always: fields.flag("always").unwrap_or(false),
         harness: fields.string("harness"),
         permissions: fields.choice("permissions", &[("full", Permissions::Full), ("reduced", Permissions::Reduced)]),
+        acts_as_person: fields
+            .choice("acts_as", &[("person", ())])
+            .and(fields.text("acts_as"))
+            .map(|text| At::new((), text.span)),
         name,
     })
 }

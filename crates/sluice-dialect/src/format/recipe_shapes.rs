@@ -154,6 +154,7 @@ static STEP: &[Field] = &[
     Field::new("always", Kind::Bool, "run even after a failure"),
     Field::new("harness", Kind::Text, "the agent program").only(AGENTS_AND_TASK),
     Field::new("permissions", Kind::Choice(&["full", "reduced"]), "what the agent may do").only(AGENTS),
+    Field::new("acts_as", Kind::Choice(&["person"]), "its command may do what a person may").only(COMMANDS),
 ];
 const AGENTS_AND_TASK: &[&str] = &["agent", "agent-loop", "parallel-agents", "task"];
 

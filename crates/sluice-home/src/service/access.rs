@@ -7,7 +7,8 @@ use sluice_api::problem::{Problem, Status};
 use sluice_api::token::{CreateToken, Scope, TokenAnswer, TokenList};
 use sluice_worker::session::SessionId;
 
-use super::{Service, Who, whose};
+use super::who::whose;
+use super::{Service, Who};
 use crate::house::note;
 use crate::tokens::PREFIX;
 use crate::workbench::is_secret_of;
@@ -40,6 +41,8 @@ pub struct Turned {
     pub reason: String,
     /// By what the token is known, if it is.
     pub token: Option<String>,
+    /// Who that is, if it is known.
+    pub who: Option<String>,
     /// What was asked.
     pub method: String,
     /// Where, without what follows the question mark.
@@ -63,7 +66,7 @@ impl Service {
             return Err(denied(problem.hint("`sluice token create` makes another")));
         }
         let who = match token.scope {
-            Scope::Person => Who::Person,
+            Scope::Person => Who::Person { name: token.name.clone().unwrap_or_else(|| token.id.clone()) },
             Scope::Worker => Who::Worker { token: token.id.clone() },
             Scope::Read => Who::Reader { token: token.id.clone() },
             Scope::Agent => match &token.task {
@@ -103,6 +106,7 @@ impl Service {
             )));
         }
         let who = whose(&id).ok_or_else(|| denied(Problem::fault(format!("a session called {id}"))))?;
+        let who = self.acting(who).map_err(denied)?;
         Ok(Bearer { who, token: id.to_string() })
     }
 
@@ -146,8 +150,9 @@ impl Service {
 
     /// Writes down that somebody was turned away, and waits until that is durable, but not for a store that is away.
     pub fn turned_away(&self, turned: &Turned) {
-        let Turned { reason, token, method, path, peer, unrecorded } = turned;
-        let mut data = json!({ "reason": reason, "token": token, "method": method, "path": path, "peer": peer });
+        let Turned { reason, token, who, method, path, peer, unrecorded } = turned;
+        let mut data =
+            json!({ "reason": reason, "token": token, "who": who, "method": method, "path": path, "peer": peer });
         if *unrecorded > 0 {
             data["unrecorded"] = json!(unrecorded);
         }

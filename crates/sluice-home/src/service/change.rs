@@ -21,6 +21,7 @@ impl Service {
     /// Moves a task, or changes what it is about.
     pub fn update(&self, who: &Who, id: &str, wanted: UpdateTask) -> Result<TaskAnswer, Problem> {
         let seen = self.ground.tasks.find(id)?;
+        who.must_be_of(&seen.id)?;
         let mut recorded = Recorded { after: seen.version, last: seen.version };
         let mut changes = Vec::new();
         if let Some(summary) = wanted.summary {

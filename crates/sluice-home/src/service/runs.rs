@@ -211,7 +211,7 @@ impl Service {
     /// of the run lives any more.
     pub fn cancel_run(&self, who: &Who, id: &str, reason: String) -> Result<SeenRun, Problem> {
         let seen = self.run(id)?;
-        if *who == Who::Person && crate::patrols::end(&self.ground, &seen)?.is_some() {
+        if who.is_person() && crate::patrols::end(&self.ground, &seen)?.is_some() {
             return Ok(seen);
         }
         let seen = self.tell_run(who, &seen.id, Input::Cancel { reason })?;

@@ -24,7 +24,7 @@ impl Service {
         let gone = || Problem::not_found(format!("there is no task `{id}`"));
         let load = || self.ground.tasks.load(id)?.ok_or_else(gone);
         let turns = load()?.state.turns_taken;
-        if *who == Who::Person {
+        if who.is_person() {
             self.wait_until(SETTLE_WITHIN, || Ok(!is_under_way(&load()?, turns)))?;
         }
         let writings = open_writings(&load()?);

@@ -24,6 +24,8 @@ pub(crate) fn inherited(bench: &Workbench) -> BTreeMap<String, String> {
     let path = environment.get("PATH").map(|path| format!("{programs}:{path}")).unwrap_or(programs);
     environment.insert("PATH".into(), path);
     environment.insert("SLUICE_HOME".into(), bench.places.home().display().to_string());
+    let (name, value) = bench.within.assignment();
+    environment.insert(name.into(), value);
     environment
 }
 

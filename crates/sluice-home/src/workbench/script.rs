@@ -84,6 +84,7 @@ fn here(
         output_limit: KEPT,
         output_file: printed(bench, name),
         record,
+        speaks_for: Some(name.clone()),
     };
     let ended = process::run(&script, &cancel).map_err(|failure| described(&failure))?;
     Ok(Ended { ending: ended.ending, stdout: ended.stdout.text(), stderr: ended.stderr.text() })

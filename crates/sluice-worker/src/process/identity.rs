@@ -140,16 +140,30 @@ fn parse(pid: i32, bytes: &[u8]) -> Option<Stat> {
 
 /// Every process that has not ended.
 pub(crate) fn everyone() -> Vec<Stat> {
+    all().into_iter().filter(|stat| !stat.ended).collect()
+}
+
+/// The children of a process that have ended, and whose end nobody has taken note of.
+pub(crate) fn dead_children(of: i32) -> Vec<Identity> {
+    all().iter().filter(|stat| stat.ended && stat.parent == of).map(Stat::identity).collect()
+}
+
+fn all() -> Vec<Stat> {
     let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
     let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-    pids.filter_map(stat).filter(|stat| !stat.ended).collect()
+    pids.filter_map(stat).collect()
+}
+
+/// The assignments that a process was started with, `NAME=value`; none if they cannot be read.
+pub(crate) fn environment(pid: i32) -> Vec<Vec<u8>> {
+    let text = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    text.split(|byte| *byte == 0).map(<[u8]>::to_vec).collect()
 }
 
 /// Whether a process was started with one of these assignments in its environment, `NAME=value`; and which.
 pub(crate) fn carries<'a>(pid: i32, mut assignments: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-    let entries: Vec<&[u8]> = environment.split(|byte| *byte == 0).collect();
-    assignments.find(|assignment| entries.contains(&assignment.as_bytes()))
+    let environment = environment(pid);
+    assignments.find(|assignment| environment.iter().any(|entry| entry == assignment.as_bytes()))
 }
 
 #[cfg(test)]

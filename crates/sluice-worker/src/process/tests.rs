@@ -26,6 +26,7 @@ impl Bench {
             output_limit: 1024,
             output_file: None,
             record: self.folder.path().join("record.json"),
+            speaks_for: None,
         }
     }
 

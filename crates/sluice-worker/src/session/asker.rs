@@ -1,18 +1,22 @@
-//! Who asks: which session a process belongs to, whatever it says about itself.
+//! Who asks: what a process belongs to, whatever it says about itself.
 
 use super::record::StartRecord;
 use super::{SessionId, Sessions};
-use crate::process::{Identity, Stat, carries, stat};
+use crate::process::{Identity, MOST_ANCESTORS, Stat, Within, environment, script_of, stat};
 
-/// Ancestors that are looked at; nobody has more.
-const MOST_ANCESTORS: usize = 1000;
+/// How often the ancestors of a process are looked at when one of them ends meanwhile.
+const MOST_WALKS: usize = 100;
 
 /// Who a process is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Asker {
     /// It belongs to this session.
     Session(SessionId),
-    /// It belongs to none.
+    /// It belongs to a script that runs and speaks for this.
+    Script(String),
+    /// The engine started it, or it was left behind by what an engine started: it speaks for nobody.
+    Started,
+    /// It belongs to none of that.
     Outside,
     /// It is gone, and nothing can be said about it. It must not be taken for an outsider.
     Gone,
@@ -20,29 +24,47 @@ pub enum Asker {
 
 impl Sessions {
     /// Who a process is. Its ancestors are looked at up to a shim, which becomes the parent of everything below it
-    /// that loses its own; and at each of them the terminal session and the mark in the environment, for what the
-    /// shim could not hold.
-    pub fn asker(&self, pid: i32) -> Asker {
-        let Some(first) = stat(pid).filter(|stat| !stat.ended) else { return Asker::Gone };
-        let sessions = self.watcher.known();
-        // What the engine itself runs is of no session, even if a command of an agent once started the engine.
-        let own = rustix::process::getpid().as_raw_nonzero().get();
-        let mut next = Some(first.clone());
-        for _ in 0..MOST_ANCESTORS {
-            let Some(process) = next.filter(|process| process.pid != own) else { break };
-            let marks = sessions.iter().map(|(_, record)| record.mark.as_str());
-            let by_number = sessions.iter().find(|(_, record)| belongs(&process, record));
-            let found = by_number.or_else(|| {
-                let mark = carries(process.pid, marks)?;
-                sessions.iter().find(|(_, record)| record.mark == mark)
-            });
-            if let Some((id, _)) = found {
-                return Asker::Session(id.clone());
+    /// that loses its own; or up to the engine, which does the same for what is of no session. At each of them the
+    /// terminal session and the marks in the environment are looked at too, for what neither could hold.
+    pub fn asker(&self, asking: &Identity, within: &Within) -> Asker {
+        for _ in 0..MOST_WALKS {
+            let Some(first) = stat(asking.pid).filter(|stat| !stat.ended && stat.identity() == *asking) else { break };
+            if let Some(found) = self.walk(first, within) {
+                // What was seen is seen again: its number may have been given to another meanwhile.
+                return if asking.lives() { found } else { Asker::Gone };
             }
-            next = stat(process.parent);
         }
-        // A parent may have ended during the walk, and the child be at home elsewhere: what was seen is seen again.
-        if Identity::of(pid) == Some(first.identity()) { Asker::Outside } else { Asker::Gone }
+        Asker::Gone
+    }
+
+    /// Looks at a process and its ancestors; nothing if one of them ended meanwhile, and its child is at home elsewhere.
+    fn walk(&self, first: Stat, within: &Within) -> Option<Asker> {
+        let sessions = self.watcher.known();
+        let own = rustix::process::getpid().as_raw_nonzero().get();
+        let mut process = first;
+        for _ in 0..MOST_ANCESTORS {
+            // Whoever started the engine does not matter: a command of an agent may have.
+            if process.pid == own {
+                return Some(Asker::Started);
+            }
+            let environment = environment(process.pid);
+            let carries = |mark: &str| environment.iter().any(|entry| entry == mark.as_bytes());
+            let found = sessions.iter().find(|(_, record)| belongs(&process, record) || carries(&record.mark));
+            if let Some((id, _)) = found {
+                return Some(Asker::Session(id.clone()));
+            }
+            if let Some(script) = script_of(&process, &environment) {
+                return Some(script.map_or(Asker::Started, Asker::Script));
+            }
+            if within.holds(&environment) {
+                return Some(Asker::Started);
+            }
+            if process.parent == 0 {
+                break;
+            }
+            process = stat(process.parent)?;
+        }
+        Some(Asker::Outside)
     }
 }
 

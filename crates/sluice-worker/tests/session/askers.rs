@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sluice_worker::process::Identity;
+use sluice_worker::process::{Identity, Within};
 use sluice_worker::session::{Asker, Cause, End, How};
 
 use crate::bench::{Bench, LONG, hear_pid};
@@ -10,6 +10,7 @@ use crate::bench::{Bench, LONG, hear_pid};
 #[test]
 fn a_process_is_known_through_double_forks_new_sessions_and_without_environment() {
     let bench = Bench::plain();
+    let within = Within::enter(&bench.path("home"));
     bench.fifo("never");
     let write = |name: &str, text: &str| std::fs::write(bench.path(name), text).unwrap();
     write("hide", "echo $$ > $1; read x < never");
@@ -25,20 +26,26 @@ fn a_process_is_known_through_double_forks_new_sessions_and_without_environment(
         let spec = bench.script(name, text);
         bench.sessions().start(&spec).unwrap();
         let process = hear_pid(&fifo);
-        assert_eq!(bench.sessions().asker(process.pid), Asker::Session(spec.id), "{name}");
+        assert_eq!(bench.sessions().asker(&process, &within), Asker::Session(spec.id), "{name}");
     }
     let own = Identity::own().unwrap();
-    assert_eq!(bench.sessions().asker(own.pid), Asker::Outside);
-    assert_eq!(bench.sessions().asker(1), Asker::Outside);
-    let mut brief = std::process::Command::new("true").spawn().unwrap();
-    let pid = brief.id().cast_signed();
-    brief.wait().unwrap();
-    assert_eq!(bench.sessions().asker(pid), Asker::Gone);
+    assert_eq!(bench.sessions().asker(&own, &within), Asker::Started);
+    assert_eq!(bench.sessions().asker(&Identity::of(1).unwrap(), &within), Asker::Outside);
+    let mut child = std::process::Command::new("sleep").arg("600").spawn().unwrap();
+    let brief = Identity::of(child.id().cast_signed()).unwrap();
+    assert_eq!(bench.sessions().asker(&brief, &within), Asker::Started);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(bench.sessions().asker(&brief, &within), Asker::Gone);
+    // The number may be used again: it is another process then.
+    let other = Identity { start: own.start + 1, ..own };
+    assert_eq!(bench.sessions().asker(&other, &within), Asker::Gone);
 }
 
 #[test]
 fn a_process_is_known_from_its_first_instruction() {
     let bench = Bench::plain();
+    let within = Within::enter(&bench.path("home"));
     bench.fifo("never");
     for round in 0..20 {
         let (name, sessions) = (format!("early-{round}"), bench.sessions());
@@ -47,7 +54,7 @@ fn a_process_is_known_from_its_first_instruction() {
         let asker = std::thread::scope(|scope| {
             // Whoever starts it may not have heard of it yet.
             scope.spawn(|| sessions.start(&spec).unwrap());
-            sessions.asker(hear_pid(&fifo).pid)
+            sessions.asker(&hear_pid(&fifo), &within)
         });
         assert_eq!(asker, Asker::Session(spec.id.clone()), "{name}");
         sessions.end(&spec.id, Duration::ZERO, "next").unwrap();

@@ -4,6 +4,7 @@ use std::process::Command;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
+use sluice_worker::process::Within;
 use sluice_worker::session::{Asker, Cause, End, How, SessionId, Standing};
 
 use crate::bench::{Bench, LONG, hear, kill};
@@ -21,7 +22,8 @@ fn living_sessions_are_adopted_and_the_records_of_ended_ones_read() {
     // The old engine is gone before the second session's end is seen by anybody.
     bench.sessions = None;
     bench.restart();
-    assert_eq!(bench.sessions().asker(living.agent.pid), Asker::Session(lives.id.clone()));
+    let within = Within::enter(&bench.path("home"));
+    assert_eq!(bench.sessions().asker(&living.agent, &within), Asker::Session(lives.id.clone()));
     assert_eq!(bench.sessions().list().unwrap(), [ends.id.clone(), lives.id.clone()]);
     assert_eq!(bench.sessions().adopt(&lives.id).unwrap(), Standing::Living(living));
     let gone = bench.watch(&ends.id).recv_timeout(LONG).unwrap();

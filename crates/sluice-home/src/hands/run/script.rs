@@ -31,6 +31,7 @@ pub(super) fn hook(ground: &Arc<Ground>, seen: &SeenRun, effect: &str, script: &
         output_limit: OUTPUT_LIMIT,
         output_file: None,
         record,
+        speaks_for: None,
     };
     super::super::run_to_end(&script).map(drop)
 }

@@ -1,0 +1,212 @@
+//! Who asks, and what follows from that. This is the one place where it is decided.
+//!
+//! At the socket it is a process. What belongs to a session is that session. What the engine itself started (scripts,
+//! gates, hooks, git, gh) and what these leave behind is its step, or nobody; it is a person only where its step says
+//! `acts_as: person`. Everybody else on this machine is a person. Over the network a token says it.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use sluice_api::problem::{Problem, Status};
+use sluice_core::machine::RefusalCode;
+use sluice_core::run::{Asker as RunAsker, Speaker};
+use sluice_core::task::Asker;
+use sluice_core::task::session::SessionId as Number;
+use sluice_engine::run_actor::performed;
+use sluice_worker::process::Identity;
+use sluice_worker::session::{Asker as Process, SessionId};
+
+use super::Service;
+use crate::ground::session_of;
+
+/// What somebody can do who is taken for nobody and should not be.
+const NOBODY_HINT: &str = "ask from a shell that Sluice did not start; a script or gate that is to act for a person says \
+                           `acts_as: person` in its recipe";
+
+/// Who asks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Who {
+    /// A person, or a program that a person trusts.
+    Person {
+        /// What they are called: the name of their user, or of their token.
+        name: String,
+    },
+    /// A session of a task.
+    Session {
+        /// Of this task.
+        task: String,
+        /// Its number there.
+        number: Number,
+    },
+    /// The agent or script of a step.
+    Step {
+        /// Of this run.
+        run: String,
+        /// Which attempt, and which part of it.
+        speaker: Speaker,
+    },
+    /// A worker on another machine.
+    Worker {
+        /// The id of its token.
+        token: String,
+    },
+    /// Somebody who only looks.
+    Reader {
+        /// The id of their token.
+        token: String,
+    },
+    /// A process that the engine started, or that was left behind by one, and that speaks for no step.
+    Nobody,
+}
+
+impl Who {
+    /// A person of this name.
+    pub fn person(name: impl Into<String>) -> Who {
+        Who::Person { name: name.into() }
+    }
+
+    /// Whether that is a person.
+    pub fn is_person(&self) -> bool {
+        matches!(self, Who::Person { .. })
+    }
+
+    /// Who that is to a task.
+    pub(super) fn to(&self, task: &str) -> Asker {
+        match self {
+            Who::Person { .. } => Asker::Person,
+            Who::Session { task: own, number } if own == task => Asker::Session(*number),
+            Who::Session { .. } | Who::Step { .. } | Who::Worker { .. } | Who::Reader { .. } | Who::Nobody => {
+                Asker::Stranger
+            }
+        }
+    }
+
+    /// Who that is to a run.
+    pub(super) fn to_run(&self, run: &str) -> RunAsker {
+        match self {
+            Who::Person { .. } => RunAsker::Person,
+            Who::Step { run: own, speaker } if own == run => RunAsker::Agent(*speaker),
+            Who::Session { .. } | Who::Step { .. } | Who::Worker { .. } | Who::Reader { .. } | Who::Nobody => {
+                RunAsker::Stranger
+            }
+        }
+    }
+
+    /// By what they are known in the record of what happened.
+    pub fn label(&self) -> String {
+        match self {
+            Who::Person { name } => format!("person:{name}"),
+            Who::Session { task, number } => format!("session:{task}.{}", number.0),
+            Who::Step { run, speaker } => format!("step:{run}.{}.{}", speaker.step.0, speaker.attempt),
+            Who::Worker { token } => format!("worker:{token}"),
+            Who::Reader { token } => format!("reader:{token}"),
+            Who::Nobody => "nobody".to_owned(),
+        }
+    }
+
+    /// Only a person or a worker may do this. The token that a worker has; a person needs none.
+    pub(super) fn keeper(&self, what: &str) -> Result<Option<&str>, Problem> {
+        self.must_be_worker(what)?;
+        Ok(if let Who::Worker { token } = self { Some(token) } else { None })
+    }
+
+    /// Only a person may do this.
+    pub fn must_be_person(&self, what: &str) -> Result<(), Problem> {
+        match self {
+            Who::Person { .. } => Ok(()),
+            Who::Session { .. } | Who::Step { .. } | Who::Worker { .. } | Who::Reader { .. } | Who::Nobody => {
+                Err(self.is_not_for(what, "a person"))
+            }
+        }
+    }
+
+    /// Only a person may do this, or a session of the task. Asked before anything is done.
+    pub(super) fn must_be_of(&self, task: &str) -> Result<(), Problem> {
+        match self.to(task) {
+            Asker::Person | Asker::Engine | Asker::Session(_) => Ok(()),
+            Asker::Stranger => Err(self.is_not_for(&format!("changing task {task}"), "a person or its own session")),
+        }
+    }
+
+    /// Only a worker may do this, or a person, who may do all.
+    pub fn must_be_worker(&self, what: &str) -> Result<(), Problem> {
+        match self {
+            Who::Person { .. } | Who::Worker { .. } => Ok(()),
+            Who::Session { .. } | Who::Step { .. } | Who::Reader { .. } | Who::Nobody => {
+                Err(self.is_not_for(what, "a worker"))
+            }
+        }
+    }
+
+    fn is_not_for(&self, what: &str, whom: &str) -> Problem {
+        let other = match self {
+            Who::Person { .. } => "a person",
+            Who::Session { .. } | Who::Step { .. } => "a session",
+            Who::Worker { .. } => "a worker",
+            Who::Reader { .. } => "somebody who may only read",
+            Who::Nobody => "a process that Sluice started",
+        };
+        let message = format!("Not allowed: {what} is for {whom}, not for {other}");
+        let problem = Problem::new(Status::Forbidden, RefusalCode::NotYours.as_str(), message);
+        if *self == Who::Nobody { problem.hint(NOBODY_HINT) } else { problem }
+    }
+}
+
+impl Service {
+    /// Who a process on this machine is, of the user with this number. One that cannot be looked at any more is not taken
+    /// for a person.
+    pub fn who(&self, process: &Identity, user: u32) -> Result<Who, Problem> {
+        match self.ground.sessions.asker(process, &self.ground.within) {
+            Process::Outside => Ok(Who::Person { name: user_name(user) }),
+            Process::Session(id) => {
+                let who = whose(&id).ok_or_else(|| Problem::fault(format!("a session called {id}")))?;
+                self.ground.asks(id, process.clone());
+                Ok(who)
+            }
+            Process::Script(name) => {
+                let id = SessionId::new(&name).map_err(Problem::fault)?;
+                self.acting(whose(&id).unwrap_or(Who::Nobody))
+            }
+            Process::Started => Ok(Who::Nobody),
+            Process::Gone => {
+                Err(Problem::new(Status::Forbidden, "unknown_asker", "whoever asked is gone, and cannot be recognised"))
+            }
+        }
+    }
+
+    /// A step that acts for a person does so under its own name. Anybody else is who they are.
+    pub(super) fn acting(&self, who: Who) -> Result<Who, Problem> {
+        let Who::Step { run, speaker } = &who else { return Ok(who) };
+        let Some(setting) = self.ground.tasks.setting(run)? else { return Ok(who) };
+        match setting.plan.recipe.steps.get(speaker.step.0 as usize) {
+            Some(step) if step.acts_as_person => Ok(Who::Person { name: format!("{run}/{}", step.name) }),
+            Some(_) | None => Ok(who),
+        }
+    }
+}
+
+/// Whose session that is, by its name.
+pub(super) fn whose(id: &SessionId) -> Option<Who> {
+    if let Some((task, number)) = session_of(id) {
+        return Some(Who::Session { task, number });
+    }
+    let (run, rest) = id.as_str().split_once('.')?;
+    let (step, attempt, part) = performed(rest)?;
+    Some(Who::Step { run: run.to_owned(), speaker: Speaker { step, attempt, part } })
+}
+
+/// What the system calls a user; the number where it has no name for it.
+fn user_name(user: u32) -> String {
+    static KNOWN: Mutex<BTreeMap<u32, String>> = Mutex::new(BTreeMap::new());
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let found = known.entry(user).or_insert_with(|| {
+        let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+        let named = users.lines().find_map(|line| {
+            let mut fields = line.split(':');
+            let (name, number) = (fields.next()?, fields.nth(1)?);
+            (number.parse() == Ok(user)).then(|| name.to_owned())
+        });
+        named.unwrap_or_else(|| format!("user-{user}"))
+    });
+    found.clone()
+}

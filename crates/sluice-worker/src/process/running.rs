@@ -1,0 +1,57 @@
+//! The scripts that run now, by which a process that asks for something is recognised as one of theirs.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::identity::{Identity, Stat};
+
+/// A script that runs.
+#[derive(Debug)]
+struct Entry {
+    mark: String,
+    leader: Option<Identity>,
+    speaks_for: Option<String>,
+}
+
+static ALL: Mutex<Vec<Entry>> = Mutex::new(Vec::new());
+
+fn all() -> MutexGuard<'static, Vec<Entry>> {
+    ALL.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A script counts as running while this is there.
+pub(super) struct Running(String);
+
+impl Running {
+    /// It is about to start, with this assignment in its environment.
+    pub(super) fn begin(mark: &str, speaks_for: Option<&String>) -> Self {
+        all().push(Entry { mark: mark.to_owned(), leader: None, speaks_for: speaks_for.cloned() });
+        Self(mark.to_owned())
+    }
+
+    /// It has started.
+    pub(super) fn started(&self, leader: &Identity) {
+        if let Some(entry) = all().iter_mut().find(|entry| entry.mark == self.0) {
+            entry.leader = Some(leader.clone());
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        all().retain(|entry| entry.mark != self.0);
+    }
+}
+
+/// What the script speaks for that a process is the first of, or whose mark it carries; `None` if it is of no script, and
+/// nothing inside if the script speaks for nobody.
+pub(crate) fn script_of(process: &Stat, environment: &[Vec<u8>]) -> Option<Option<String>> {
+    let all = all();
+    if all.is_empty() {
+        return None;
+    }
+    let is_its = |entry: &&Entry| {
+        let leads = entry.leader.as_ref().is_some_and(|leader| *leader == process.identity());
+        leads || environment.iter().any(|carried| carried == entry.mark.as_bytes())
+    };
+    all.iter().find(is_its).map(|entry| entry.speaks_for.clone())
+}
