@@ -16,12 +16,12 @@ use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper::header::{AUTHORIZATION, HeaderValue};
-use hyper::{Method, Request, Response};
+use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::problem::{Problem, Status};
+use crate::problem::{ACCEPTED, Problem, Status};
 pub use listen::{Letters, letters};
 pub use outside::Outside;
 use way::{Connection, Network, Way};
@@ -155,6 +155,12 @@ impl Client {
             let bytes = answer.into_body().collect().await.map_err(broken)?.to_bytes();
             if !status.is_success() {
                 return Err(refused(status.as_u16(), &bytes));
+            }
+            if status == StatusCode::ACCEPTED
+                && let Ok(problem) = serde_json::from_slice::<Problem>(&bytes)
+                && problem.code == ACCEPTED
+            {
+                return Err(Problem { status: Status::Accepted, ..problem });
             }
             serde_json::from_slice(&bytes)
                 .map_err(|error| Problem::fault(format!("the engine's answer cannot be read: {error}")))

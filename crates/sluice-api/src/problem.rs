@@ -19,14 +19,22 @@ pub struct Problem {
     /// The way out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
+    /// What it will be called, where it is not done yet and cannot be taken back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<Box<str>>,
     /// The status of the answer.
     #[serde(skip, default)]
     pub status: Status,
 }
 
+/// The code of what is on its way.
+pub const ACCEPTED: &str = "accepted";
+
 /// What kind of "no" it is. The numbers are HTTP's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Status {
+    /// Not yet: it is on its way and cannot be taken back.
+    Accepted,
     /// The question makes no sense.
     BadRequest,
     /// Nobody knows who asks.
@@ -55,7 +63,7 @@ pub enum Status {
 }
 
 impl Status {
-    /// Every kind.
+    /// Every kind that is an error of HTTP's.
     pub const ALL: [Status; 12] = [
         Status::BadRequest,
         Status::Unauthorized,
@@ -74,6 +82,7 @@ impl Status {
     /// As HTTP says it.
     pub fn number(self) -> u16 {
         match self {
+            Status::Accepted => 202,
             Status::BadRequest => 400,
             Status::Unauthorized => 401,
             Status::Forbidden => 403,
@@ -101,7 +110,7 @@ impl Problem {
 
     /// A problem without a way out to tell.
     pub fn new(status: Status, code: impl Into<String>, message: impl Into<String>) -> Self {
-        Problem { ok: false, message: message.into(), code: code.into(), hint: None, status }
+        Problem { ok: false, message: message.into(), code: code.into(), hint: None, id: None, status }
     }
 
     /// With the way out.
@@ -113,6 +122,18 @@ impl Problem {
     /// The engine cannot be reached.
     pub fn unavailable(message: impl Into<String>) -> Self {
         Problem::new(Status::Unavailable, "unavailable", message)
+    }
+
+    /// What was asked is on its way to the store, and is done when that answers: it will have this id.
+    pub fn accepted(id: &str, why: &str) -> Self {
+        let message = format!("{why}; `{id}` is on its way to the store, and is there when that answers");
+        let problem = Problem { id: Some(id.into()), ..Problem::new(Status::Accepted, ACCEPTED, message) };
+        problem.hint("look whether it is there; do not ask for it again")
+    }
+
+    /// Whether it is over by itself: whoever must, asks again, for the same thing.
+    pub fn is_passing(&self) -> bool {
+        matches!(self.status, Status::Unavailable | Status::Accepted)
     }
 
     /// There is no such thing.

@@ -144,8 +144,11 @@ pub struct RunAnswer {
 /// Many runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunList {
-    /// Newest first.
+    /// Those that are open and then those that have ended, each newest first.
     pub runs: Vec<Run>,
+    /// Where to go on (`after`), if more have ended than are shown.
+    #[serde(default)]
+    pub next: Option<String>,
 }
 
 /// What steps have printed.

@@ -95,6 +95,9 @@ pub struct EffectReport {
 pub struct TaskList {
     /// The tasks, oldest first.
     pub tasks: Vec<Task>,
+    /// Where to go on (`after`), if more have ended than are shown.
+    #[serde(default)]
+    pub next: Option<String>,
 }
 
 /// A task that is asked for.

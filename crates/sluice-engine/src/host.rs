@@ -4,7 +4,10 @@
 //! the next ones gather. A stream that cannot be understood stops alone. When the store belongs to somebody else, or
 //! fails in a way that waiting does not heal, the host ends and says why.
 
+mod asked;
 mod threads;
+
+pub use asked::Asked;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -19,6 +22,7 @@ use sluice_store::{Append, Store, StoreError, StreamId};
 use crate::loader::{Definitions, Loader};
 use crate::reactor::{Action, Answer, Assignment, Message, Reactor, Token};
 use crate::workers::WorkerId;
+use asked::Ticket;
 use threads::{Reading, SharedWriter, Storing, Tidying, append, locked};
 
 /// What tells the time.
@@ -75,11 +79,24 @@ impl Reporter {
 
     /// Sends a message that carries this token, and gives what will hold the answer once it is durable. It never will
     /// when the loop has ended.
-    pub fn ask(&self, message: impl FnOnce(Token) -> Message) -> Receiver<Answer> {
+    pub fn ask(&self, message: impl FnOnce(Token) -> Message) -> Asked {
         let token = Token(self.tokens.fetch_add(1, Ordering::Relaxed));
         let (reply, answer) = channel();
-        let _ = self.messages.send(Event::Ask(message(token), token, reply));
-        answer
+        let ticket = Ticket::default();
+        let _ = self.messages.send(Event::Ask(message(token), token, reply, ticket.clone()));
+        Asked { answer, token, ticket }
+    }
+
+    /// Takes back what was asked. Whether that worked: then it was not done, and never will be. What is on its way to the
+    /// store, or was built on, cannot be taken back; it is done when the store answers.
+    pub fn withdraw(&self, asked: &Asked) -> bool {
+        if asked.ticket.is_withdrawn_first() {
+            return true;
+        }
+        let (reply, heard) = channel();
+        let _ = self.messages.send(Event::Withdraw(asked.token, asked.ticket.clone(), reply));
+        let _ = heard.recv_timeout(WITHDRAW_WITHIN);
+        asked.ticket.is_withdrawn_at_last()
     }
 
     /// Why nothing can be stored at the moment, if that is so. It is tried again and again.
@@ -102,7 +119,9 @@ impl Reporter {
 
 enum Event {
     Message(Message),
-    Ask(Message, Token, Sender<Answer>),
+    Ask(Message, Token, Sender<Answer>, Ticket),
+    /// Whoever asked this does not wait any more.
+    Withdraw(Token, Ticket, Sender<()>),
     Forget(Vec<StreamId>),
     Failed(StoreError),
     /// Every open stream has been named once.
@@ -112,6 +131,8 @@ enum Event {
 
 /// How long the store stays this host's without a sign of life.
 const OWNERSHIP: Duration = Duration::from_secs(30);
+/// How long the loop may take to say whether something can be taken back; then it cannot.
+const WITHDRAW_WITHIN: Duration = Duration::from_secs(1);
 /// A batch of so many appends is small.
 const SMALL: usize = 4;
 
@@ -203,7 +224,7 @@ impl Host {
     }
 
     /// Sends a message and gives what will hold its answer; see [`Reporter::ask`].
-    pub fn ask(&self, message: impl FnOnce(Token) -> Message) -> Receiver<Answer> {
+    pub fn ask(&self, message: impl FnOnce(Token) -> Message) -> Asked {
         self.reporter.ask(message)
     }
 
@@ -258,9 +279,18 @@ impl Loop {
             while let Some(event) = next {
                 match event {
                     Event::Message(message) => self.reactor.receive(message, self.clock.now()),
-                    Event::Ask(message, token, reply) => {
-                        self.replies.insert(token, reply);
-                        self.reactor.receive(message, self.clock.now());
+                    Event::Ask(message, token, reply, ticket) => {
+                        if ticket.is_taken() {
+                            self.replies.insert(token, reply);
+                            self.reactor.receive(message, self.clock.now());
+                        }
+                    }
+                    Event::Withdraw(token, ticket, heard) => {
+                        if self.reactor.can_withdraw(token) && ticket.is_withdrawn() {
+                            self.reactor.withdraw(token);
+                            self.replies.remove(&token);
+                        }
+                        let _ = heard.send(());
                     }
                     Event::Forget(streams) => {
                         let _ = locked(&self.writer).forget(&streams);

@@ -15,6 +15,11 @@ pub struct Record {
 impl Record {
     /// A fact of this kind, and what is to be stored of it.
     pub fn create(kind: &str, event: Event) -> (Self, Change) {
+        Record::holding(kind, event, Vec::new())
+    }
+
+    /// The same, with something beside the event that no log shows.
+    pub fn holding(kind: &str, event: Event, data: Vec<u8>) -> (Self, Change) {
         let card = Card {
             kind: kind.to_owned(),
             status: "recorded".into(),
@@ -24,7 +29,7 @@ impl Record {
             created: event.time,
             updated: event.time,
         };
-        let header = Header { card, data: Vec::new() };
+        let header = Header { card, data };
         let change = Change {
             events: vec![event],
             header: header.clone(),

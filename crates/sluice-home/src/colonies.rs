@@ -10,7 +10,7 @@ use sluice_engine::host::Clock;
 
 use crate::clock::new_id;
 use crate::ground::Ground;
-use crate::house::Happened;
+use crate::house::{Happened, called};
 use crate::ids::only;
 use crate::service::LOCAL;
 
@@ -35,7 +35,12 @@ pub struct NewColony {
 }
 
 /// Founds a colony.
-pub(crate) fn found(ground: &Arc<Ground>, by: &str, wanted: &NewColony) -> Result<Value, Problem> {
+pub(crate) fn found(
+    ground: &Arc<Ground>,
+    by: &str,
+    wanted: &NewColony,
+    chosen: Option<&str>,
+) -> Result<Value, Problem> {
     must_be_a_name("name", &wanted.name)?;
     for (what, text) in [("description", &wanted.description), ("repo", &wanted.repo)] {
         if text.as_ref().is_some_and(|text| text.chars().count() > LONGEST_TEXT || text.contains('\0')) {
@@ -48,7 +53,13 @@ pub(crate) fn found(ground: &Arc<Ground>, by: &str, wanted: &NewColony) -> Resul
     if ground.house.of("colony/").len() >= MOST_COLONIES {
         return Err(Problem::bad_request(format!("there are {MOST_COLONIES} colonies, and that is enough")));
     }
-    let id = new_id().map_err(Problem::fault)?;
+    let id = match chosen {
+        Some(id) => id.to_owned(),
+        None => new_id().map_err(Problem::fault)?,
+    };
+    if let Some(there) = ground.house.get(&format!("colony/{id}")) {
+        return Ok(shown(&id, &there));
+    }
     let colony = json!({
         "name": wanted.name, "description": wanted.description, "repo": wanted.repo,
         "created_at_ms": ground.clock.now().0,
@@ -56,7 +67,7 @@ pub(crate) fn found(ground: &Arc<Ground>, by: &str, wanted: &NewColony) -> Resul
     let entries = vec![(format!("colony/{id}"), Some(colony.clone()))];
     let shown = shown(&id, &colony);
     let happened = Happened { kind: "colony.created", actor: by, data: shown.clone(), entries };
-    ground.house.record(ground, happened)?;
+    ground.house.record(ground, happened).map_err(|problem| called(problem, &id))?;
     Ok(shown)
 }
 

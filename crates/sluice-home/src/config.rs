@@ -1,16 +1,25 @@
-//! `config.toml`: what a person sets for a home.
+//! `config.toml`: what a person sets for a home. A file that is changed while the engine runs is read again when it is next
+//! needed; one that cannot be used leaves in force what was before it.
 
 use std::num::NonZeroU32;
-use std::path::Path;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use serde::Deserialize;
 use sluice_api::Problem;
 use sluice_worker::harness::Harnesses;
 
+use crate::log::Log;
+
 /// So many requests a second one token may go on with, unless a person says otherwise.
 const REQUESTS_PER_SECOND: u32 = 2000;
 /// So many requests one token may make at once, unless a person says otherwise.
 const BURST: u32 = 4000;
+
+/// For so many days ended work is known, unless a person says otherwise.
+const KEPT_DAYS: u32 = 90;
 
 /// The settings of a home.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -55,11 +64,24 @@ pub struct Env {
 }
 
 /// What becomes of ended work.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Retention {
-    /// After so many days a task or run that has ended is forgotten; without it never.
-    pub days: Option<u32>,
+    /// After so many days a task or run that has ended is forgotten, with everything that it left but its work; 0: never.
+    pub days: u32,
+}
+
+impl Default for Retention {
+    fn default() -> Self {
+        Retention { days: KEPT_DAYS }
+    }
+}
+
+impl Retention {
+    /// For how long what has ended is kept; `None`: for good.
+    pub fn keep(&self) -> Option<Duration> {
+        (self.days > 0).then(|| Duration::from_secs(u64::from(self.days) * 86_400))
+    }
 }
 
 /// What a person is told with.
@@ -143,5 +165,98 @@ impl Config {
             Err(error) => return Err(unusable(error.to_string())),
         };
         toml::from_str(&text).map_err(|error| unusable(error.to_string().trim_end().to_owned()))
+    }
+}
+
+/// The settings of a home, as the file has them now.
+pub struct Settings {
+    file: PathBuf,
+    log: Arc<Log>,
+    kept: Mutex<Kept>,
+}
+
+struct Kept {
+    /// By what it is seen that the file has changed.
+    mark: Option<Mark>,
+    config: Arc<Config>,
+    harnesses: Arc<Harnesses>,
+}
+
+/// Which file it is, how long, and when it was last changed.
+type Mark = (u64, u64, i64, i64);
+
+impl Settings {
+    /// Reads the settings in this file. It must be usable now.
+    pub fn open(file: PathBuf, log: Arc<Log>) -> Result<Settings, Problem> {
+        let mark = mark(&file);
+        let (config, harnesses) = read(&file)?;
+        let kept = Mutex::new(Kept { mark, config: Arc::new(config), harnesses: Arc::new(harnesses) });
+        Ok(Settings { file, log, kept })
+    }
+
+    /// The settings.
+    pub fn config(&self) -> Arc<Config> {
+        self.now(|kept| kept.config.clone())
+    }
+
+    /// All harnesses: those that are known, and those of one's own.
+    pub fn harnesses(&self) -> Arc<Harnesses> {
+        self.now(|kept| kept.harnesses.clone())
+    }
+
+    fn now<T>(&self, take: impl FnOnce(&Kept) -> T) -> T {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mark = mark(&self.file);
+        if mark != kept.mark {
+            kept.mark = mark;
+            match read(&self.file) {
+                Ok((config, harnesses)) => {
+                    kept.config = Arc::new(config);
+                    kept.harnesses = Arc::new(harnesses);
+                    self.log.line(&format!("{} was read again", self.file.display()));
+                }
+                Err(problem) => self.log.line(&format!("{}; what it said before stays in force", problem.message)),
+            }
+        }
+        take(&kept)
+    }
+}
+
+fn mark(file: &Path) -> Option<Mark> {
+    let about = file.metadata().ok()?;
+    Some((about.ino(), about.len(), about.mtime(), about.mtime_nsec()))
+}
+
+fn read(file: &Path) -> Result<(Config, Harnesses), Problem> {
+    let config = Config::read(file)?;
+    let harnesses = config.known_harnesses();
+    let harnesses = harnesses.map_err(|why| Problem::bad_request(format!("{}: {why}", file.display())))?;
+    Ok((config, harnesses))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_changed_file_counts_and_a_broken_one_does_not() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (file, log) = (folder.path().join("config.toml"), folder.path().join("log"));
+        let settings = Settings::open(file.clone(), Arc::new(Log::open(&log))).expect("no file is none");
+        let harness = || settings.config().defaults.harness.clone();
+        assert_eq!(harness(), None);
+        let write = |text: &str| {
+            let new = folder.path().join("new");
+            std::fs::write(&new, text).expect("written");
+            std::fs::rename(&new, &file).expect("in place");
+        };
+        write("[defaults]\nharness = \"demo\"\n");
+        assert_eq!(harness().as_deref(), Some("demo"));
+        write("[defaults\n");
+        assert_eq!(harness().as_deref(), Some("demo"));
+        write("[defaults]\nharness = \"codex\"\n");
+        assert_eq!(harness().as_deref(), Some("codex"));
+        let told = std::fs::read_to_string(log).expect("a log");
+        assert!(told.contains("what it said before stays in force"), "{told}");
     }
 }

@@ -5,6 +5,7 @@
 
 mod presence;
 mod speech;
+mod terms;
 mod work;
 
 pub use presence::{Connection, Register, Sign};

@@ -91,6 +91,7 @@ impl Follower {
             if self.swept.is_none_or(|at| at.elapsed() > SWEEP) {
                 evidence::sweep(&ground);
                 attempts::sweep(&ground);
+                crate::service::keys::sweep(&ground);
                 self.swept = Some(Instant::now());
             }
             let after = self.after;

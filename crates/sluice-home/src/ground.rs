@@ -21,6 +21,7 @@ use sluice_worker::session::SessionId;
 use sluice_worker::taskfile::Forgery;
 use sluice_worker::workspace::{Pool, WorkspaceName};
 
+use crate::branches::Branches;
 use crate::clock::WallClock;
 use crate::crabs::Crabs;
 use crate::files::{self, FileRead};
@@ -43,6 +44,8 @@ pub struct Ground {
     pub tasks: Arc<Tasks>,
     /// Which worktrees are free.
     pub rooms: Rooms,
+    /// Which branches are spoken for.
+    pub(crate) branches: Branches,
     /// What tells the time.
     pub clock: Arc<WallClock>,
     /// The way to the engine.
@@ -98,6 +101,7 @@ impl Ground {
             projects,
             tasks,
             rooms: Rooms::default(),
+            branches: Branches::default(),
             clock,
             reporter: OnceLock::new(),
             asking: Mutex::default(),

@@ -16,7 +16,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use sluice_api::problem::Status;
 use sluice_core::task::Asker;
 use sluice_core::task::effect::Instruction;
 use sluice_core::task::input::{Found, Outcome};
@@ -203,7 +202,7 @@ fn spawn_next(ground: &Arc<Ground>, seen: &Seen) -> Done {
             match crate::service::begin(ground, &waiting, Asker::Engine) {
                 // It began, or there is no room, and so none for the next either.
                 Ok(_) => return Ok(Found::Nothing),
-                Err(problem) if problem.status == Status::Unavailable => return Err(problem.into()),
+                Err(problem) if problem.is_passing() => return Err(problem.into()),
                 Err(_) => {} // it cannot begin; the next may
             }
         }
@@ -212,7 +211,8 @@ fn spawn_next(ground: &Arc<Ground>, seen: &Seen) -> Done {
 }
 
 fn notify(ground: &Ground, about: &str, message: &str) -> Done {
-    let Some((program, arguments)) = ground.config.notify.command.split_first() else { return Ok(Found::Nothing) };
+    let config = ground.config();
+    let Some((program, arguments)) = config.notify.command.split_first() else { return Ok(Found::Nothing) };
     let words = std::iter::once(program).chain(arguments).cloned().collect();
     let script = Script {
         program: Program::Arguments(words),

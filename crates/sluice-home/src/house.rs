@@ -4,15 +4,14 @@
 //! is stored.
 
 use std::collections::BTreeMap;
-use std::sync::mpsc::Receiver;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
-use sluice_api::Problem;
+use sluice_api::problem::{Problem, Status};
 use sluice_engine::actor::Said;
-use sluice_engine::host::Clock;
+use sluice_engine::host::{Asked, Clock};
 use sluice_engine::ledger::{Fact, Ledger};
-use sluice_engine::reactor::{Answer, Message, Token};
+use sluice_engine::reactor::{Message, Token};
 use sluice_engine::record::Record;
 use sluice_store::{Event, StreamId};
 
@@ -87,17 +86,21 @@ impl House {
         };
         let stream = StreamId::new(NAME);
         let mut begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
-        if *begun {
+        let stored = if *begun {
             drop(begun);
             let said = Said::Fact(fact);
             let answer = reporter.ask(|token| Message::Say { token: Some(token), stream, said });
-            wait(reporter, &answer, NAME)?;
+            wait(reporter, &answer, NAME)
         } else {
             let (actor, change) = Ledger::create(NAME, fact, ground.clock.now());
             let actor = Box::new(actor);
             let create = |token| Message::Create { token: Some(token), stream, actor, change, blobs: Vec::new() };
-            wait(reporter, &reporter.ask(create), NAME)?;
-            *begun = true;
+            let stored = wait(reporter, &reporter.ask(create), NAME);
+            *begun = is_coming(&stored);
+            stored
+        };
+        if !is_coming(&stored) {
+            return stored.map(drop);
         }
         let mut known = self.entries();
         for (key, value) in entries {
@@ -106,19 +109,26 @@ impl House {
                 None => drop(known.remove(&key)),
             }
         }
-        Ok(())
+        stored.map(drop)
     }
+}
+
+/// Whether something is stored, or on its way there and not to be taken back.
+fn is_coming<T>(stored: &Result<T, Problem>) -> bool {
+    stored.as_ref().err().is_none_or(|problem| problem.status == Status::Accepted)
+}
+
+/// What is on its way is called by its own name.
+pub(crate) fn called(problem: Problem, id: &str) -> Problem {
+    if problem.status == Status::Accepted {
+        return Problem::accepted(id, "the store does not answer");
+    }
+    problem
 }
 
 /// Writes down that something happened, which changes nothing and belongs to nobody. It is forgotten like ended work.
 /// Whoever wants to know when it is durable waits for the answer.
-pub(crate) fn note(
-    ground: &Ground,
-    kind: &str,
-    actor: &str,
-    correlation: &str,
-    data: &Value,
-) -> Option<Receiver<Answer>> {
+pub(crate) fn note(ground: &Ground, kind: &str, actor: &str, correlation: &str, data: &Value) -> Option<Asked> {
     let (reporter, id) = (ground.reporter.get()?, new_id().ok()?);
     let said = fact(ground, kind, actor, correlation, data);
     Some(reporter.ask(|token| create(&id, token, said)))

@@ -6,6 +6,7 @@
 mod attempts;
 pub mod backup;
 pub mod bounds;
+mod branches;
 pub mod clock;
 pub mod colonies;
 pub mod config;

@@ -18,7 +18,7 @@ use crate::clock::new_id;
 use crate::colonies;
 use crate::crabs::task_id;
 use crate::ground::Ground;
-use crate::house::Happened;
+use crate::house::{Happened, called};
 use crate::ids::only;
 use crate::runs::SeenRun;
 use crate::service::{Started, burrow, start_as};
@@ -41,7 +41,12 @@ pub struct NewMission {
 }
 
 /// Begins a mission.
-pub(crate) fn create(ground: &Arc<Ground>, by: &str, wanted: &NewMission) -> Result<Value, Problem> {
+pub(crate) fn create(
+    ground: &Arc<Ground>,
+    by: &str,
+    wanted: &NewMission,
+    chosen: Option<&str>,
+) -> Result<Value, Problem> {
     let colony = colonies::find(ground, &wanted.colony_id)?;
     let wanted = &NewMission { colony_id: colony["colony_id"].as_str().unwrap_or_default().into(), ..wanted.clone() };
     if wanted.prompt.trim().is_empty() {
@@ -50,10 +55,15 @@ pub(crate) fn create(ground: &Arc<Ground>, by: &str, wanted: &NewMission) -> Res
     if wanted.prompt.chars().count() > LONGEST_PROMPT {
         return Err(Problem::bad_request(format!("`prompt` is too long; it can have {LONGEST_PROMPT} letters")));
     }
-    let Some(workflow) = &wanted.workflow else { return write_down(ground, by, wanted) };
+    let Some(workflow) = &wanted.workflow else { return write_down(ground, by, wanted, chosen) };
     let recipe = recipe(ground, workflow)?;
     let here = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
-    let started = Started { colony: Some(wanted.colony_id.clone()), kind: Some(Kind::Mission), ..Started::default() };
+    let started = Started {
+        id: chosen.map(str::to_owned),
+        colony: Some(wanted.colony_id.clone()),
+        kind: Some(Kind::Mission),
+        ..Started::default()
+    };
     let wanted = StartRun {
         recipe: recipe.display().to_string(),
         cwd: here.display().to_string(),
@@ -65,18 +75,25 @@ pub(crate) fn create(ground: &Arc<Ground>, by: &str, wanted: &NewMission) -> Res
 }
 
 /// A mission that nobody works on: it has no workflow.
-fn write_down(ground: &Arc<Ground>, by: &str, wanted: &NewMission) -> Result<Value, Problem> {
+fn write_down(ground: &Arc<Ground>, by: &str, wanted: &NewMission, chosen: Option<&str>) -> Result<Value, Problem> {
     if ground.house.of("mission/").len() >= MOST_IDEAS {
         let message = format!("there are {MOST_IDEAS} missions without a workflow, and that is enough");
         return Err(Problem::new(Status::Refused, "too_many", message));
     }
-    let id = new_id().map_err(Problem::fault)?;
+    let id = match chosen {
+        Some(id) => id.to_owned(),
+        None => new_id().map_err(Problem::fault)?,
+    };
+    if let Some(there) = ground.house.get(&format!("mission/{id}")) {
+        return Ok(idea(&id, &there));
+    }
     let entry = json!({
         "colony_id": wanted.colony_id, "prompt": wanted.prompt, "created_at_ms": ground.clock.now().0,
     });
     let shown = idea(&id, &entry);
     let entries = vec![(format!("mission/{id}"), Some(entry))];
-    ground.house.record(ground, Happened { kind: "mission.created", actor: by, data: shown.clone(), entries })?;
+    let happened = Happened { kind: "mission.created", actor: by, data: shown.clone(), entries };
+    ground.house.record(ground, happened).map_err(|problem| called(problem, &id))?;
     Ok(shown)
 }
 
@@ -166,7 +183,7 @@ pub(crate) fn list(ground: &Ground, runs: &[SeenRun]) -> Vec<Value> {
 }
 
 /// A mission as it is shown.
-fn mission(seen: &SeenRun) -> Value {
+pub(crate) fn mission(seen: &SeenRun) -> Value {
     let status = match &seen.state.end {
         None => "running",
         Some(End::Completed { .. }) => "completed",

@@ -82,28 +82,8 @@ impl Projects {
 
     /// Adds a project.
     pub fn add(&self, wanted: ProjectChange) -> Result<Project, Problem> {
-        let path = wanted.path.ok_or_else(|| Problem::bad_request("a project needs a path"))?;
-        let repository = open(there(&path)?, wanted.default_branch.as_deref())?;
-        let folder = repository.folder().to_owned();
-        let name = match wanted.name {
-            Some(name) => name,
-            None => folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(),
-        };
-        let project = checked(Project {
-            name,
-            path: folder.display().to_string(),
-            default_branch: repository.default_branch().to_owned(),
-            pool_size: wanted.pool_size.unwrap_or(POOL_SIZE),
-            workflow: wanted.workflow,
-        })?;
-        self.change(|all| {
-            if let Some(other) = all.get(&project.name) {
-                let message = format!("there is a project `{}` already, at {}", shown(&project.name), other.path);
-                return Err(Problem::new(Status::Refused, "exists", message).hint("give it another name with --name"));
-            }
-            all.insert(project.name.clone(), project.clone());
-            Ok(project)
-        })
+        let project = found(wanted)?;
+        self.change(|all| put(all, project))
     }
 
     /// Changes a project.
@@ -117,16 +97,13 @@ impl Projects {
         }
         project.pool_size = wanted.pool_size.unwrap_or(project.pool_size);
         project.workflow = wanted.workflow.or(project.workflow);
-        project.name = wanted.name.unwrap_or(project.name);
+        if let Some(name) = wanted.name.filter(|wanted| *wanted != project.name) {
+            project.name = named(name)?;
+        }
         let project = checked(project)?;
         self.change(|all| {
-            if project.name != name && all.contains_key(&project.name) {
-                let message = format!("there is a project `{}` already", shown(&project.name));
-                return Err(Problem::new(Status::Refused, "exists", message));
-            }
             all.remove(name);
-            all.insert(project.name.clone(), project.clone());
-            Ok(project)
+            put(all, project)
         })
     }
 
@@ -146,15 +123,23 @@ impl Projects {
             Problem::bad_request(format!("that is not a list of projects: {error}"))
                 .hint("each needs `name` and `path`; `default_branch`, `pool_size` and `workflow` are optional")
         })?;
-        let mut added = Vec::new();
+        let mut new = Vec::new();
         for ImportedProject { name, path, default_branch, pool_size, workflow } in written {
             if self.all().contains_key(&name) {
                 continue;
             }
-            let change = ProjectChange { name: Some(name), path: Some(path), default_branch, pool_size, workflow };
-            added.push(self.add(change)?);
+            let change =
+                ProjectChange { name: Some(name.clone()), path: Some(path), default_branch, pool_size, workflow };
+            new.push(found(change).map_err(|problem| of_import(&name, problem))?);
         }
-        Ok(added)
+        // All of them or none: a list that is half taken over would have to be sorted out by hand.
+        self.change(|all| {
+            let put = |project: Project| {
+                let name = project.name.clone();
+                put(all, project).map_err(|problem| of_import(&name, problem))
+            };
+            new.into_iter().map(put).collect()
+        })
     }
 
     /// Changes the list and writes it; if it cannot be written it is not changed.
@@ -173,13 +158,62 @@ impl Projects {
     }
 }
 
-fn checked(project: Project) -> Result<Project, Problem> {
-    if project.name.trim().is_empty() {
+/// A project as it will be, from its repository.
+fn found(wanted: ProjectChange) -> Result<Project, Problem> {
+    let path = wanted.path.ok_or_else(|| Problem::bad_request("a project needs a path"))?;
+    let repository = open(there(&path)?, wanted.default_branch.as_deref())?;
+    let folder = repository.folder().to_owned();
+    let name = match wanted.name {
+        Some(name) => name,
+        None => folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(),
+    };
+    checked(Project {
+        name: named(name)?,
+        path: folder.display().to_string(),
+        default_branch: repository.default_branch().to_owned(),
+        pool_size: wanted.pool_size.unwrap_or(POOL_SIZE),
+        workflow: wanted.workflow,
+    })
+}
+
+/// Puts a project among the others. A name means one project, and a repository belongs to one: two pools would lend the
+/// same branches.
+fn put(all: &mut BTreeMap<String, Project>, project: Project) -> Result<Project, Problem> {
+    let exists = |message: String| Problem::new(Status::Refused, "exists", message);
+    if let Some(other) = all.get(&project.name) {
+        let message = format!("there is a project `{}` already, at {}", shown(&project.name), other.path);
+        return Err(exists(message).hint("give it another name with --name"));
+    }
+    let place = |project: &Project| Path::new(&project.path).canonicalize().unwrap_or_else(|_| (&project.path).into());
+    if let Some(other) = all.values().find(|other| place(other) == place(&project)) {
+        let message = format!("the repository {} is the project `{}` already", project.path, shown(&other.name));
+        return Err(exists(message).hint("`sluice project update` changes it, --name gives it another name"));
+    }
+    all.insert(project.name.clone(), project.clone());
+    Ok(project)
+}
+
+/// What is wrong with one project of a list, of which none is taken over.
+fn of_import(name: &str, problem: Problem) -> Problem {
+    Problem { message: format!("`{}`: {}; nothing is imported", shown(name), problem.message), ..problem }
+}
+
+/// A name that a project can be given. It is part of paths and of the names of sessions.
+fn named(name: String) -> Result<String, Problem> {
+    let wrong = |message: &str| Problem::bad_request(message).hint("give it another with --name");
+    if name.trim().is_empty() {
         return Err(Problem::bad_request("a project needs a name").hint("give it one with --name"));
     }
-    if project.name.contains('\0') || project.name.len() > 1000 {
-        return Err(Problem::bad_request("that name is too long, or holds a NUL").hint("give it another with --name"));
+    if name.len() > 1000 {
+        return Err(wrong("that name is too long"));
     }
+    if name.contains('/') || name.chars().any(char::is_control) {
+        return Err(wrong("a project's name has no `/` and no control characters"));
+    }
+    Ok(name)
+}
+
+fn checked(project: Project) -> Result<Project, Problem> {
     if !(1..=LARGEST_POOL).contains(&project.pool_size) {
         let message = format!("a pool has 1 to {LARGEST_POOL} worktrees, not {}", project.pool_size);
         return Err(Problem::bad_request(message));

@@ -7,8 +7,10 @@ mod control;
 mod create;
 mod file;
 mod grimoires;
+pub(crate) mod keys;
 mod look;
 mod merge;
+mod page;
 mod runs;
 mod settle;
 mod start;
@@ -18,7 +20,9 @@ mod workspaces;
 pub use access::{Bearer, Denied, Turned};
 pub(crate) use create::create_task;
 pub use grimoires::{Intervention, StartGrimoire};
-pub use look::Census;
+pub use keys::{Chosen, Key, Known};
+pub use look::{Census, TaskFilter};
+pub use page::{Part, Wanted};
 pub use runs::by_hand;
 pub(crate) use runs::say;
 pub use sluice_worker::process::Identity;
@@ -26,7 +30,7 @@ pub(crate) use start::{LOCAL, Started, burrow, repeat, start_again, start_as, st
 pub use who::Who;
 
 use std::path::PathBuf;
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -35,14 +39,14 @@ use sluice_core::machine::{Refusal, RefusalCode};
 use sluice_core::task::input::Room;
 use sluice_core::task::{Asker, Input};
 use sluice_engine::actor::Said;
-use sluice_engine::host::{Host, Parts, Reporter};
+use sluice_engine::host::{Asked, Host, Parts, Reporter};
 use sluice_engine::reactor::{Answer, Message, Recorded};
 use sluice_engine::workers::{Offer, WorkerId};
 use sluice_store::{Store, StoreError};
 use sluice_worker::process::Strays;
 
 use crate::clock::WallClock;
-use crate::config::Config;
+use crate::config::Settings;
 use crate::definitions::Dialect;
 use crate::ground::Ground;
 use crate::hands::Hands;
@@ -54,8 +58,10 @@ use crate::tasks::{Seen, Tasks, stream};
 use crate::tokens::Tokens;
 use crate::workbench::Workbench;
 
-/// How long the engine may take to answer before the asker is told that it does not.
+/// How long a session waits for the answer of a person.
 const ANSWER_WITHIN: Duration = Duration::from_secs(60);
+/// How long the engine may take to answer before what was asked is given up.
+const GIVE_UP: Duration = Duration::from_secs(30);
 /// How long it may take before it is asked whether something is in the store's way.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -76,7 +82,7 @@ pub struct Service {
 impl Service {
     /// Opens a home: takes its store, takes up what was going on, looks after its sessions.
     pub fn open(places: Places, address: Option<String>, program: PathBuf, log: Arc<Log>) -> Result<Service, Problem> {
-        let config = Config::read(&places.config())?;
+        let settings = Settings::open(places.config(), log.clone())?;
         let projects = Projects::read(places.projects(), places.home().to_owned())?;
         let tokens = Tokens::read(places.tokens())?;
         let address = address.unwrap_or_else(|| places.store());
@@ -84,9 +90,9 @@ impl Service {
         let clock = Arc::new(WallClock::default());
         let (tasks, observer) = Tasks::start(&store, Arc::new(Dialect)).map_err(|error| closed(&error))?;
         let owner = owner(&places);
-        let keep = config.retention.days.map(|days| Duration::from_secs(u64::from(days) * 86_400));
+        let keep = settings.config().retention.keep();
         let house = House::read(&tasks)?;
-        let bench = Workbench::open(places, config, program, log)?;
+        let bench = Workbench::open(places, settings, program, log)?;
         let ground = Ground::new(bench, projects, tasks, clock.clone(), house);
         let ground = Arc::new(ground);
         // Without it what a script leaves behind is recognised by its environment alone.
@@ -165,20 +171,29 @@ pub(crate) fn ask(ground: &Ground, task: &str, input: Input) -> Result<Recorded,
     wait(reporter, &answer, task)
 }
 
-/// Waits for the engine's answer, but not long where it is known why there is none.
-pub(crate) fn wait(reporter: &Reporter, answer: &Receiver<Answer>, id: &str) -> Result<Recorded, Problem> {
+/// Waits for the engine's answer, but not long where it is known why there is none. What is given up is taken back, so that
+/// it is not done later all the same; where that is too late, whoever asked hears that it will be done.
+pub(crate) fn wait(reporter: &Reporter, asked: &Asked, id: &str) -> Result<Recorded, Problem> {
     let began = Instant::now();
-    while began.elapsed() < ANSWER_WITHIN {
-        match answer.recv_timeout(PATIENCE) {
+    loop {
+        match asked.recv_timeout(PATIENCE) {
             Err(RecvTimeoutError::Timeout) => {}
             answer => return answered(answer.ok(), id),
         }
-        if let Some(why) = reporter.hindrance() {
-            return Err(Problem::unavailable(why)
-                .hint("nothing is lost; what was asked is done when that has passed, so look before you ask again"));
+        let hindrance = reporter.hindrance();
+        if hindrance.is_none() && began.elapsed() < GIVE_UP {
+            continue;
         }
+        let why = hindrance.unwrap_or_else(|| "the engine does not answer".into());
+        if reporter.withdraw(asked) {
+            return Err(Problem::unavailable(why).hint("nothing was done; ask again when that has passed"));
+        }
+        // It may have been answered a moment ago.
+        return match asked.try_recv() {
+            Ok(answer) => answered(Some(answer), id),
+            Err(_) => Err(Problem::accepted(id, &why)),
+        };
     }
-    answered(None, id)
 }
 
 /// What an answer of the engine means to whoever asked.
@@ -222,6 +237,7 @@ fn room(ground: &Ground, seen: &Seen) -> Result<Room, Problem> {
         return Ok(Room::Unasked);
     }
     let (project, pool) = ground.pool_of(seen)?;
+    ground.branches.look(ground);
     Ok(ground.rooms.reserve(&ground.tasks, &pool, project.pool_size, &seen.id))
 }
 

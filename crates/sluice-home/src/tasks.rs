@@ -13,7 +13,7 @@ use sluice_core::task::TaskState;
 use sluice_engine::host::Observer;
 use sluice_engine::loader::{Definitions, Loader, Read, Trouble};
 use sluice_engine::task_actor::TaskActor;
-use sluice_store::{Card, Cursor, Event, Logged, Query, Store, StoreError, StreamId, Summary};
+use sluice_store::{Card, Cursor, Event, Logged, PageKey, Query, Store, StoreError, StreamId, Summary};
 
 use crate::runs::{Looks, Settings};
 
@@ -200,10 +200,27 @@ impl Tasks {
         locked(&self.loader)
     }
 
-    /// A page of cards, open or not.
-    pub fn list(&self, query: &Query) -> Result<Vec<Summary>, Problem> {
-        let page = locked(&self.loader).reader().list(query).map_err(unread)?;
-        Ok(page.items)
+    /// Goes along cards, page by page, for as long as `each` wants more. Where it stopped, if it did not come to the end.
+    pub fn walk(
+        &self,
+        mut query: Query,
+        mut each: impl FnMut(Summary) -> Result<bool, Problem>,
+    ) -> Result<Option<PageKey>, Problem> {
+        query.limit = query.limit.clamp(1, PAGE);
+        loop {
+            let read = locked(&self.loader).reader().list(&query);
+            let page = read.map_err(unread)?;
+            for summary in page.items {
+                let here = PageKey { created: summary.card.created, stream: summary.stream.clone() };
+                if !each(summary)? {
+                    return Ok(Some(here));
+                }
+            }
+            match page.next {
+                Some(next) => query.after = Some(next),
+                None => return Ok(None),
+            }
+        }
     }
 
     /// Events of a task with a number above `after`.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use serde_json::{Map, Value, json};
-use sluice_api::problem::{Problem, Status};
+use sluice_api::problem::Problem;
 use sluice_api::run::StartRun;
 use sluice_core::expr::{self, Expr, Number};
 use sluice_core::recipe::{Input, InputKind, Trigger};
@@ -156,7 +156,7 @@ impl Waiting {
         let started = Started { id: Some(id), cause: source.chain.clone(), ..Started::default() };
         match start_as(ground, &wanted, started) {
             Ok(_) => Ok(true),
-            Err(problem) if problem.status == Status::Unavailable => Err(problem),
+            Err(problem) if problem.is_passing() => Err(problem),
             Err(problem) => {
                 ground.log.line(&format!("`{}` was not started on {event_id}: {}", self.name, problem.message));
                 Ok(false)

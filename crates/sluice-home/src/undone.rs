@@ -70,7 +70,7 @@ impl From<Problem> for Undone {
     fn from(problem: Problem) -> Undone {
         match problem.status {
             // Somebody was faster, or what was asked for before is still on its way: what is there now is found then.
-            Status::Unavailable | Status::TooMany | Status::Conflict => {
+            Status::Accepted | Status::Unavailable | Status::TooMany | Status::Conflict => {
                 Undone::Unavailable(Unavailable(problem.message))
             }
             Status::BadRequest

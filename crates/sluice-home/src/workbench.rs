@@ -25,7 +25,7 @@ use sluice_worker::process::{Cancel, Within, end_marked};
 use sluice_worker::session::{Config as SessionConfig, Failure, Keeper, SessionId, Sessions};
 use sluice_worker::tmux::Tmux;
 
-use crate::config::Config;
+use crate::config::{Config, Settings};
 use crate::log::Log;
 use crate::places::Places;
 use crate::projects::described;
@@ -41,12 +41,9 @@ const HURRY: Duration = Duration::from_millis(500);
 pub struct Workbench {
     /// Where everything stands.
     pub places: Places,
-    /// What a person has set.
-    pub config: Config,
+    settings: Settings,
     /// The agents' processes.
     pub sessions: Sessions,
-    /// How agents are started.
-    pub harnesses: Harnesses,
     /// Our own program.
     pub program: PathBuf,
     /// What goes wrong and fails nothing else is told there.
@@ -141,12 +138,9 @@ impl Drop for Running<'_> {
 
 impl Workbench {
     /// A place to work at, with what a person has set for it.
-    pub fn open(places: Places, config: Config, program: PathBuf, log: Arc<Log>) -> Result<Workbench, Problem> {
+    pub fn open(places: Places, settings: Settings, program: PathBuf, log: Arc<Log>) -> Result<Workbench, Problem> {
         link_programs(&places, &program)?;
         let within = Within::enter(places.home());
-        let harnesses = config
-            .known_harnesses()
-            .map_err(|why| Problem::bad_request(format!("{}: {why}", places.config().display())))?;
         let tmux = Tmux::new("tmux", places.tmux_socket());
         let sessions = Sessions::new(SessionConfig {
             folder: places.sessions().join("live"),
@@ -156,15 +150,24 @@ impl Workbench {
         .map_err(|failure| Problem::fault(described(&failure)))?;
         Ok(Workbench {
             places,
-            config,
+            settings,
             sessions,
-            harnesses,
             program,
             log,
             within,
             performing: Mutex::default(),
             versions: Versions::default(),
         })
+    }
+
+    /// What a person has set, as it is now.
+    pub fn config(&self) -> Arc<Config> {
+        self.settings.config()
+    }
+
+    /// How agents are started, as it is now.
+    pub fn harnesses(&self) -> Arc<Harnesses> {
+        self.settings.harnesses()
     }
 
     /// Carries an order out, to its end. Asked for again after a crash, a living agent is adopted, and so is a script that

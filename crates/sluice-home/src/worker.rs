@@ -361,5 +361,5 @@ impl Worker {
 
 /// Whether asking again later may help.
 fn is_passing(problem: &Problem) -> bool {
-    matches!(problem.status, Status::Unavailable | Status::Fault | Status::TooMany)
+    problem.is_passing() || matches!(problem.status, Status::Fault | Status::TooMany)
 }

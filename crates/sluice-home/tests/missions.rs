@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use sluice_api::Problem;
 use sluice_home::log::Log;
 use sluice_home::places::Places;
-use sluice_home::service::{Service, Who};
+use sluice_home::service::{Chosen, Service, Who};
 
 const MANIFEST: &str = include_str!("../../sluice-dialect/tests/seeds/001-dev-task.toml");
 
@@ -52,20 +52,23 @@ impl House {
 
     fn colony(&self) -> String {
         let colony = json!({ "name": "reef", "description": "of the test" });
-        let found = self.service.found_colony(&Who::person("somebody"), &of(&colony)).unwrap();
+        let found = self.service.found_colony(&Who::person("somebody"), &Chosen::default(), &of(&colony)).unwrap();
         text(&found, "colony_id")
     }
 
     fn crab(&self, colony: &str, role: &str) -> String {
         let crab = json!({ "colony_id": colony, "name": format!("the {role}"), "role": role });
-        let found = self.service.register_crab(&Who::person("somebody"), &of(&crab)).unwrap();
+        let found = self.service.register_crab(&Who::person("somebody"), &Chosen::default(), &of(&crab)).unwrap();
         assert_eq!(found["state"], "idle");
         text(&found, "crab_id")
     }
 
     fn mission(&self, colony: &str) -> String {
         let wanted = json!({ "colony_id": colony, "prompt": "Fix issue #6", "workflow": "dev-task" });
-        text(&self.service.create_mission(&Who::person("somebody"), &of(&wanted)).unwrap(), "mission_id")
+        text(
+            &self.service.create_mission(&Who::person("somebody"), &Chosen::default(), &of(&wanted)).unwrap(),
+            "mission_id",
+        )
     }
 
     /// How many were assigned since it was last asked.
@@ -268,7 +271,10 @@ fn a_task_that_failed_and_is_queued_again_can_be_had_at_once() {
     let colony = house.colony();
     let crab = house.crab(&colony, "any");
     let wanted = json!({ "colony_id": colony, "prompt": "x", "workflow": "stubborn" });
-    let mission = text(&house.service.create_mission(&Who::person("somebody"), &of(&wanted)).unwrap(), "mission_id");
+    let mission = text(
+        &house.service.create_mission(&Who::person("somebody"), &Chosen::default(), &of(&wanted)).unwrap(),
+        "mission_id",
+    );
     let fails = || {
         let run = text(&house.start(&mission, "a", &crab).unwrap(), "run_id");
         let report = json!({ "run_id": run, "status": "failed", "summary": "no tools" });
@@ -288,7 +294,7 @@ fn ids_can_be_shortened() {
     let shown = house.service.crabs();
     assert_eq!(shown.iter().find(|it| it["crab_id"] == crab).unwrap()["colony_id"], colony);
     let idea = json!({ "colony_id": &colony[..8], "prompt": "one day" });
-    let idea = house.service.create_mission(&Who::person("somebody"), &of(&idea)).unwrap();
+    let idea = house.service.create_mission(&Who::person("somebody"), &Chosen::default(), &of(&idea)).unwrap();
     assert_eq!(idea["colony_id"], colony);
     let mission = house.mission(&colony[..8]);
     for id in [mission, text(&idea, "mission_id")] {
@@ -319,7 +325,7 @@ fn what_is_wrong_is_named() {
     let person = Who::person("somebody");
     let mission = |colony: &str, prompt: &str, workflow: Value| {
         let wanted = json!({ "colony_id": colony, "prompt": prompt, "workflow": workflow });
-        house.service.create_mission(&person, &of(&wanted))
+        house.service.create_mission(&person, &Chosen::default(), &of(&wanted))
     };
     // Until everything has been taken up, what is not known may only not be known yet.
     while code(house.complete("never", None)) == "unavailable" {
@@ -335,5 +341,8 @@ fn what_is_wrong_is_named() {
     assert_eq!(house.service.missions().unwrap()[0]["mission_id"], idea["mission_id"]);
     assert_eq!(house.service.mission_tasks(idea["mission_id"].as_str()).unwrap(), Vec::<Value>::new());
     let crab = json!({ "colony_id": "nowhere", "name": "x", "role": "any" });
-    assert_eq!(code(house.service.register_crab(&Who::person("somebody"), &of(&crab))), "not_found");
+    assert_eq!(
+        code(house.service.register_crab(&Who::person("somebody"), &Chosen::default(), &of(&crab))),
+        "not_found"
+    );
 }

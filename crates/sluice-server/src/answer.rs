@@ -26,11 +26,11 @@ pub(crate) async fn ask<T: Serialize>(
     app.touch();
     let asked = app.clone();
     let done = tokio::task::spawn_blocking(move || {
-        let who = caller.who(&asked.service).map_err(|problem| (None, problem))?;
+        let who = caller.who(&asked.service).map_err(|problem| (None, Box::new(problem)))?;
         // Written here as well: a long answer would keep all others waiting.
         match question(&asked.service, &who) {
             Ok(answer) => Ok(json(StatusCode::OK, &answer)),
-            Err(problem) => Err((Some(who), problem)),
+            Err(problem) => Err((Some(who), Box::new(problem))),
         }
     });
     match done.await {
@@ -100,7 +100,11 @@ fn unreadable(error: &serde_json::Error) -> Problem {
 
 /// A JSON document.
 pub(crate) fn json(status: StatusCode, document: &impl Serialize) -> Response {
-    let body = serde_json::to_vec(document).unwrap_or_default();
+    written(status, serde_json::to_vec(document).unwrap_or_default())
+}
+
+/// A JSON document that is written already.
+pub(crate) fn written(status: StatusCode, body: Vec<u8>) -> Response {
     let mut response = (status, body).into_response();
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));

@@ -19,6 +19,7 @@ use sluice_home::missions::NewMission;
 
 use crate::answer::{ask, said};
 use crate::caller::Caller;
+use crate::keys::Named;
 use crate::live::Followed;
 use crate::run::App;
 use crate::table::{For, Table, delete, get, post};
@@ -28,18 +29,22 @@ type Asked = (State<Arc<App>>, Caller);
 pub(crate) fn table() -> Table {
     Table::new("control plane")
         .add(get("/v1/colonies", "All colonies").answers::<Vec<Colony>>(), colonies)
-        .add(post("/v1/colonies", "Found a colony").takes::<NewColony>().answers::<Colony>(), found_colony)
+        .add(post("/v1/colonies", "Found a colony").takes::<NewColony>().answers::<Colony>().creates(), found_colony)
         .add(get("/v1/crabs", "All crabs").answers::<Vec<Crab>>(), crabs)
         .add(
             post("/v1/crabs/register", "A crab comes, or comes again")
                 .takes::<Register>()
                 .answers::<Crab>()
+                .creates()
                 .for_(For::Workers),
             register,
         )
         .add(delete("/v1/crabs/{id}", "A crab goes").answers::<Crab>().for_(For::Workers), unregister)
         .add(get("/v1/missions", "Missions, oldest first").answers::<Vec<Mission>>(), missions)
-        .add(post("/v1/missions", "Begin a mission").takes::<NewMission>().answers::<Mission>(), create_mission)
+        .add(
+            post("/v1/missions", "Begin a mission").takes::<NewMission>().answers::<Mission>().creates(),
+            create_mission,
+        )
         .add(get("/v1/missions/{id}", "A mission with its tasks").answers::<MissionShown>(), mission)
         .add(delete("/v1/missions/{id}", "End a mission").answers::<MissionShown>(), cancel_mission)
         .add(
@@ -52,6 +57,7 @@ pub(crate) fn table() -> Table {
             post("/v1/runs/start", "A crab begins with a task")
                 .takes::<StartAttempt>()
                 .answers::<AttemptStarted>()
+                .creates()
                 .for_(For::Workers),
             start,
         )
@@ -98,16 +104,16 @@ async fn colonies((State(app), caller): Asked) -> Response {
     ask(app, caller, |service, _| Ok(service.colonies())).await
 }
 
-async fn found_colony((State(app), caller): Asked, body: Bytes) -> Response {
-    ask(app, caller, move |service, who| service.found_colony(who, &said(&body)?)).await
+async fn found_colony((State(app), caller): Asked, Named(chosen): Named, body: Bytes) -> Response {
+    ask(app, caller, move |service, who| service.found_colony(who, &chosen, &said(&body)?)).await
 }
 
 async fn crabs((State(app), caller): Asked) -> Response {
     ask(app, caller, |service, _| Ok(service.crabs())).await
 }
 
-async fn register((State(app), caller): Asked, body: Bytes) -> Response {
-    ask(app, caller, move |service, who| service.register_crab(who, &said(&body)?)).await
+async fn register((State(app), caller): Asked, Named(chosen): Named, body: Bytes) -> Response {
+    ask(app, caller, move |service, who| service.register_crab(who, &chosen, &said(&body)?)).await
 }
 
 async fn unregister((State(app), caller): Asked, Path(id): Path<String>) -> Response {
@@ -118,8 +124,8 @@ async fn missions((State(app), caller): Asked) -> Response {
     ask(app, caller, |service, _| service.missions()).await
 }
 
-async fn create_mission((State(app), caller): Asked, body: Bytes) -> Response {
-    ask(app, caller, move |service, who| service.create_mission(who, &said(&body)?)).await
+async fn create_mission((State(app), caller): Asked, Named(chosen): Named, body: Bytes) -> Response {
+    ask(app, caller, move |service, who| service.create_mission(who, &chosen, &said(&body)?)).await
 }
 
 async fn mission((State(app), caller): Asked, Path(id): Path<String>) -> Response {

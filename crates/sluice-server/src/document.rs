@@ -19,6 +19,10 @@ A durable workflow engine for coding agents. Every request but `GET /healthz` sh
 stand beside each operation. Every error has one shape. Fields that are unknown are refused, except by the routes of the \
 control plane and of grimoires, which ignore them.";
 
+const KEY: &str = "\
+A name for this request. Asked again under the same name and in the same words within 24 hours it is not made again, and \
+answered the same; in other words it is refused (`key_reused`).";
+
 /// Answers with the document.
 pub(crate) async fn openapi(_: Caller) -> Response {
     answer::json(StatusCode::OK, &document())
@@ -50,7 +54,36 @@ impl Types {
         let mut named = self.read.take_definitions(false);
         named.extend(self.written.take_definitions(false));
         named.sort_keys();
+        named.values_mut().for_each(plain);
         named
+    }
+}
+
+/// Writes a schema as those read it who make programs of it: what can be anything is `{}` and not `true`, which many of
+/// them cannot read, and what can be left out has no `null` in its place, which they take for something that must be there.
+fn plain(schema: &mut Value) {
+    match schema {
+        Value::Object(fields) => {
+            if fields.get("default").is_some_and(Value::is_null) {
+                fields.remove("default");
+            }
+            for (key, value) in fields.iter_mut() {
+                match (key.as_str(), value) {
+                    ("items" | "contains", value @ Value::Bool(true)) => *value = json!({}),
+                    ("properties" | "$defs", Value::Object(all)) => {
+                        all.values_mut().filter(|it| **it == Value::Bool(true)).for_each(|it| *it = json!({}));
+                        all.values_mut().for_each(plain);
+                    }
+                    ("prefixItems" | "anyOf" | "oneOf" | "allOf", Value::Array(all)) => {
+                        all.iter_mut().filter(|it| **it == Value::Bool(true)).for_each(|it| *it = json!({}));
+                        all.iter_mut().for_each(plain);
+                    }
+                    (_, value) => plain(value),
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(plain),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 
@@ -101,7 +134,13 @@ fn described(operation: &Operation, types: &mut Types) -> Value {
         For::Everybody => json!([]),
         For::Readers | For::Workers | For::Agents | For::Persons => json!([{ "token": operation.who.scopes() }]),
     };
-    let parameters: Vec<Value> = of_path(operation).chain(of_query(operation, types)).collect();
+    let key = operation.creates.then(|| {
+        json!({
+            "name": "Idempotency-Key", "in": "header", "required": false, "description": KEY,
+            "schema": { "type": "string", "minLength": 1, "maxLength": 255 },
+        })
+    });
+    let parameters: Vec<Value> = of_path(operation).chain(of_query(operation, types)).chain(key).collect();
     if !parameters.is_empty() {
         shown["parameters"] = parameters.into();
     }
@@ -191,6 +230,7 @@ fn component(status: Status) -> String {
 
 fn error(status: Status, problem: &Schema) -> Value {
     let described = match status {
+        Status::Accepted => "It is on its way and cannot be taken back; `id` says what it will be called.",
         Status::BadRequest => "The request makes no sense, or is no JSON.",
         Status::Unauthorized => "Nobody knows who asks: no token, or one that is unknown or was revoked.",
         Status::Forbidden => "Whoever asks may not.",
@@ -209,7 +249,8 @@ fn error(status: Status, problem: &Schema) -> Value {
         Status::WrongMethod => Some(("allow", json!({ "schema": { "type": "string" } }))),
         Status::TooMany => Some(("retry-after", json!({ "schema": { "type": "integer" } }))),
         Status::Unauthorized => Some(("www-authenticate", json!({ "schema": { "type": "string" } }))),
-        Status::BadRequest
+        Status::Accepted
+        | Status::BadRequest
         | Status::Forbidden
         | Status::NotFound
         | Status::Conflict
@@ -274,6 +315,42 @@ mod tests {
         for (name, definition) in read {
             assert!(written.get(name).is_none_or(|other| other == definition), "{name} is read as it is not written");
         }
+    }
+
+    #[test]
+    fn programs_can_be_made_of_every_schema() {
+        fn look(value: &Value, path: &str, found: &mut Vec<String>) {
+            match value {
+                Value::Object(fields) => {
+                    if fields.get("default").is_some_and(Value::is_null) {
+                        found.push(format!("{path}: a default that is null"));
+                    }
+                    for (key, value) in fields {
+                        let is_schema = path.ends_with("/properties") || ["items", "schema"].contains(&key.as_str());
+                        if is_schema && value.is_boolean() {
+                            found.push(format!("{path}/{key}: a schema that is a truth value"));
+                        }
+                        look(value, &format!("{path}/{key}"), found);
+                    }
+                }
+                Value::Array(items) => {
+                    if path.ends_with("/prefixItems") && items.iter().any(Value::is_boolean) {
+                        found.push(format!("{path}: a schema that is a truth value"));
+                    }
+                    items.iter().for_each(|item| look(item, path, found));
+                }
+                Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+            }
+        }
+        let (document, mut found) = (document(), Vec::new());
+        look(&document, "", &mut found);
+        assert_eq!(found, Vec::<String>::new());
+        let operations = document["paths"].as_object().expect("paths").values().flat_map(|path| path.as_object());
+        let ids: Vec<&str> = operations.flatten().map(|(_, it)| it["operationId"].as_str().expect("an id")).collect();
+        let mut different = ids.clone();
+        different.sort_unstable();
+        different.dedup();
+        assert_eq!(different.len(), ids.len(), "{ids:?}");
     }
 
     #[test]

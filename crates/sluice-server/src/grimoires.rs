@@ -14,6 +14,7 @@ use sluice_home::service::{Intervention, StartGrimoire};
 
 use crate::answer::{ask, said};
 use crate::caller::Caller;
+use crate::keys::Named;
 use crate::live::Followed;
 use crate::run::App;
 use crate::table::{Table, delete, get, post};
@@ -31,7 +32,8 @@ pub(crate) fn table() -> Table {
             post("/workflows", "Start a grimoire")
                 .takes::<StartGrimoire>()
                 .answers::<WorkflowStarted>()
-                .with(StatusCode::ACCEPTED),
+                .with(StatusCode::ACCEPTED)
+                .creates(),
             start,
         )
         .add(get("/workflows/{id}", "One workflow").answers::<Workflow>(), workflow)
@@ -60,8 +62,8 @@ async fn grimoires((State(app), caller): Asked, Query(of): Query<OfProject>) -> 
 }
 
 /// It begins at once and goes on by itself: accepted, not done.
-async fn start((State(app), caller): Asked, body: Bytes) -> Response {
-    let mut answer = ask(app, caller, move |service, who| service.start_grimoire(who, said(&body)?)).await;
+async fn start((State(app), caller): Asked, Named(chosen): Named, body: Bytes) -> Response {
+    let mut answer = ask(app, caller, move |service, who| service.start_grimoire(who, &chosen, said(&body)?)).await;
     if answer.status().is_success() {
         *answer.status_mut() = StatusCode::ACCEPTED;
     }

@@ -16,6 +16,7 @@ mod feed;
 mod follow;
 mod glob;
 mod grimoires;
+mod keys;
 mod limits;
 mod live;
 mod metrics;

@@ -128,33 +128,40 @@ impl Pace {
 }
 
 /// A bucket for each token.
-#[derive(Debug)]
 pub(crate) struct Rates {
-    allowed: Serve,
-    buckets: Mutex<BTreeMap<String, Bucket>>,
+    /// How often each may ask, as it is set now.
+    allowed: Box<dyn Fn() -> Serve + Send + Sync>,
+    buckets: Mutex<(Serve, BTreeMap<String, Bucket>)>,
 }
 
 impl Rates {
     /// Each token may ask as often as this says.
-    pub(crate) fn new(allowed: Serve) -> Self {
-        Rates { allowed, buckets: Mutex::default() }
+    pub(crate) fn new(allowed: impl Fn() -> Serve + Send + Sync + 'static) -> Self {
+        let buckets = Mutex::new((allowed(), BTreeMap::new()));
+        Rates { allowed: Box::new(allowed), buckets }
     }
 
     /// A token asks for something.
     pub(crate) fn take(&self, token: &str, now: Instant) -> Result<(), Duration> {
-        let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        let allowed = (self.allowed)();
+        let mut inner = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        let (before, buckets) = &mut *inner;
+        if *before != allowed {
+            buckets.clear();
+            *before = allowed;
+        }
         if buckets.len() >= MOST_COUNTED {
             buckets.retain(|_, bucket| !bucket.is_full(now));
         }
-        let new = || Bucket::new(self.allowed.burst.get(), self.allowed.requests_per_second.get().into(), now);
+        let new = || Bucket::new(before.burst.get(), before.requests_per_second.get().into(), now);
         buckets.entry(token.to_owned()).or_insert_with(new).take(now)
     }
 
     /// What a token asks for is large: it counts as several. Whoever cannot pay it pays it all the same, and has to wait
     /// before the next.
     pub(crate) fn owe(&self, token: &str, count: u32, now: Instant) {
-        let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(bucket) = buckets.get_mut(token) {
+        let mut inner = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(bucket) = inner.1.get_mut(token) {
             bucket.owe(count, now);
         }
     }

@@ -22,9 +22,15 @@ type Asked = (State<Arc<App>>, Caller);
 pub(crate) fn table() -> Table {
     Table::new("projects")
         .add(get("/v1/projects", "All projects").answers::<ProjectList>(), list_projects)
-        .add(post("/v1/projects", "Add a project").takes::<ProjectChange>().answers::<ProjectAnswer>(), add_project)
         .add(
-            post("/v1/projects/import", "Take over a projects.json").takes::<Import>().answers::<ProjectList>(),
+            post("/v1/projects", "Add a project").takes::<ProjectChange>().answers::<ProjectAnswer>().creates(),
+            add_project,
+        )
+        .add(
+            post("/v1/projects/import", "Take over a projects.json")
+                .takes::<Import>()
+                .answers::<ProjectList>()
+                .creates(),
             import_projects,
         )
         .add(

@@ -7,6 +7,7 @@ use axum::Router;
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::StatusCode;
+use axum::middleware::from_fn_with_state;
 use axum::response::Response;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -16,6 +17,7 @@ use sluice_api::Problem;
 use crate::answer::{self, ask, refuse, said};
 use crate::caller::Caller;
 use crate::events;
+use crate::keys::{self, Keyed};
 use crate::run::App;
 use crate::table::{For, Table, get, post};
 
@@ -56,7 +58,10 @@ pub(crate) fn table() -> Table {
 /// All routes, the same for every door. `largest` is the largest request that is read.
 pub(crate) fn routes(app: Arc<App>, largest: usize) -> Router {
     let layer = axum::extract::DefaultBodyLimit::max(largest);
-    table().router().fallback(nothing_here).layer(layer).with_state(app)
+    let table = table();
+    let keyed = Keyed::new(app.clone(), table.operations(), largest);
+    let router = table.router().layer(from_fn_with_state(keyed, keys::keyed));
+    router.fallback(nothing_here).layer(layer).with_state(app)
 }
 
 /// It answers.

@@ -22,6 +22,7 @@ use crate::answer::refuse;
 use crate::caller::Caller;
 use crate::door;
 use crate::feed::Feed;
+use crate::keys::Keys;
 use crate::limits::{MOST_CONNECTIONS, MOST_READING, Rates, Records};
 use crate::metrics::Counts;
 use crate::network::Network;
@@ -73,13 +74,18 @@ pub(crate) struct App {
     pub(crate) feed: Feed,
     /// Changes when a token is revoked.
     revoked: watch::Sender<()>,
+    /// Under which something is being made.
+    pub(crate) keys: Keys,
 }
 
 impl App {
     pub(crate) fn new(service: Service, log: Arc<Log>, serves: Option<String>) -> App {
         let began = Instant::now();
         App {
-            rates: Rates::new(service.ground().config.serve.clone()),
+            rates: Rates::new({
+                let ground = service.ground().clone();
+                move || ground.config().serve.clone()
+            }),
             service,
             records: Records::new(began),
             counts: Counts::default(),
@@ -94,6 +100,7 @@ impl App {
             news: watch::Sender::new(0),
             feed: Feed::default(),
             revoked: watch::Sender::new(()),
+            keys: Keys::default(),
         }
     }
 

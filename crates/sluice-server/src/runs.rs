@@ -12,12 +12,13 @@ use sluice_api::Problem;
 use sluice_api::run::{AnswerQuestion, StartRun, StepHeard, StepReport, StepSays};
 use sluice_api::shown::{Inbox, ProcessAnswer, ProcessList, RunAnswer, RunContext, RunList, RunLog};
 use sluice_home::runs::SeenRun;
-use sluice_home::service::{Service, Who, by_hand};
+use sluice_home::service::{Part, Service, Wanted, Who, by_hand};
 use sluice_home::view_process::process as process_shown;
 use sluice_home::view_run;
 
 use crate::answer::{ask, said};
 use crate::caller::Caller;
+use crate::keys::Named;
 use crate::routes::LINES;
 use crate::run::App;
 use crate::run_events;
@@ -31,8 +32,13 @@ pub(crate) fn table() -> Table {
 
 fn runs() -> Table {
     Table::new("runs")
-        .add(get("/v1/recipe/runs", "Runs, newest first").reads::<RunFilters>().answers::<RunList>(), list)
-        .add(post("/v1/recipe/runs", "Start a recipe").takes::<StartRun>().answers::<RunAnswer>(), start)
+        .add(
+            get("/v1/recipe/runs", "Runs, the open ones first, each newest first")
+                .reads::<RunFilters>()
+                .answers::<RunList>(),
+            list,
+        )
+        .add(post("/v1/recipe/runs", "Start a recipe").takes::<StartRun>().answers::<RunAnswer>().creates(), start)
         .add(get("/v1/recipe/runs/{id}", "One run").answers::<RunAnswer>(), show)
         .add(
             delete("/v1/recipe/runs/{id}", "End a run with everything it has started")
@@ -73,7 +79,8 @@ fn processes_table() -> Table {
         .add(
             post("/v1/processes", "Start a process whose steps are done by hand")
                 .takes::<StartRun>()
-                .answers::<ProcessAnswer>(),
+                .answers::<ProcessAnswer>()
+                .creates(),
             start_process,
         )
         .add(get("/v1/processes/{id}", "One process").answers::<ProcessAnswer>(), process)
@@ -109,10 +116,10 @@ impl Serialize for OneProcess {
     }
 }
 
-async fn start((State(app), caller): Asked, body: Bytes) -> Response {
+async fn start((State(app), caller): Asked, Named(chosen): Named, body: Bytes) -> Response {
     ask(app, caller, move |service, who| {
         let wanted: StartRun = said(&body)?;
-        service.start(who, &wanted).map(|seen| run(&seen))
+        service.start(who, &chosen, &wanted).map(|seen| run(&seen))
     })
     .await
 }
@@ -126,12 +133,17 @@ struct RunFilters {
     /// Also those that have ended.
     #[serde(default)]
     all: bool,
+    /// At most so many of those that have ended; 1,000 unless given.
+    limit: Option<usize>,
+    /// Those that come after, as `next` of the list before says; without those that are open.
+    after: Option<String>,
 }
 
 async fn list((State(app), caller): Asked, Query(filters): Query<RunFilters>) -> Response {
     ask(app, caller, move |service, _| {
-        let runs = service.list_runs(filters.status.as_deref(), filters.all)?;
-        Ok(json!({ "runs": runs.iter().map(view_run::run).collect::<Vec<_>>() }))
+        let RunFilters { status, all, limit, after } = filters;
+        let Part { items, next } = service.list_runs(status.as_deref(), all, &Wanted { limit, after })?;
+        Ok(json!({ "runs": items.iter().map(view_run::run).collect::<Vec<_>>(), "next": next }))
     })
     .await
 }
@@ -248,11 +260,11 @@ async fn processes((State(app), caller): Asked, Query(filters): Query<All>) -> R
     .await
 }
 
-async fn start_process((State(app), caller): Asked, body: Bytes) -> Response {
+async fn start_process((State(app), caller): Asked, Named(chosen): Named, body: Bytes) -> Response {
     ask(app, caller, move |service, who| {
         let mut wanted: StartRun = said(&body)?;
         wanted.by_hand = true;
-        service.start(who, &wanted).map(OneProcess)
+        service.start(who, &chosen, &wanted).map(OneProcess)
     })
     .await
 }

@@ -96,12 +96,14 @@ pub(crate) struct Operation {
     /// A part of the path, and the words that it can be.
     pub(crate) words: Option<(&'static str, &'static [&'static str])>,
     pub(crate) answer: Answer,
+    /// It makes something new, and can be asked for under a key.
+    pub(crate) creates: bool,
 }
 
 impl Operation {
     fn new(method: Method, path: &'static str, summary: &'static str, who: For) -> Self {
         let answer = Answer { status: StatusCode::OK, form: None, describe: None };
-        Operation { method, path, summary, tag: "", who, takes: None, reads: None, words: None, answer }
+        Operation { method, path, summary, tag: "", who, takes: None, reads: None, words: None, answer, creates: false }
     }
 
     /// The body of the request.
@@ -138,6 +140,12 @@ impl Operation {
     /// Another status than 200.
     pub(crate) fn with(mut self, status: StatusCode) -> Self {
         self.answer.status = status;
+        self
+    }
+
+    /// It makes something new.
+    pub(crate) fn creates(mut self) -> Self {
+        self.creates = true;
         self
     }
 

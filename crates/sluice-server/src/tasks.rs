@@ -8,10 +8,11 @@ use axum::response::Response;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use sluice_api::task::{Attach, CreateTask, History, MergeTask, Message, TaskAnswer, TaskFile, TaskList, UpdateTask};
-use sluice_home::service::Who;
+use sluice_home::service::{TaskFilter, Wanted, Who};
 
 use crate::answer::{ask, said};
 use crate::caller::Caller;
+use crate::keys::Named;
 use crate::run::App;
 use crate::table::{For, Table, delete, get, patch, post};
 
@@ -20,7 +21,10 @@ type Asked = (State<Arc<App>>, Caller);
 pub(crate) fn table() -> Table {
     Table::new("tasks")
         .add(get("/v1/lifecycle/tasks", "Tasks, oldest first").reads::<TaskFilters>().answers::<TaskList>(), list_tasks)
-        .add(post("/v1/lifecycle/tasks", "Create a task").takes::<CreateTask>().answers::<TaskAnswer>(), create_task)
+        .add(
+            post("/v1/lifecycle/tasks", "Create a task").takes::<CreateTask>().answers::<TaskAnswer>().creates(),
+            create_task,
+        )
         .add(
             get("/v1/lifecycle/tasks/here", "The task that works in a folder")
                 .reads::<Folder>()
@@ -80,17 +84,25 @@ struct TaskFilters {
     /// Also those that have ended.
     #[serde(default)]
     all: bool,
+    /// At most so many of those that have ended; 1,000 unless given.
+    limit: Option<usize>,
+    /// Those that come after, as `next` of the list before says; without those that are open.
+    after: Option<String>,
 }
 
 async fn list_tasks((State(app), caller): Asked, Query(filters): Query<TaskFilters>) -> Response {
-    ask(app, caller, move |service, _| service.list(filters.status.as_deref(), filters.project.as_deref(), filters.all))
-        .await
+    ask(app, caller, move |service, _| {
+        let TaskFilters { status, project, all, limit, after } = filters;
+        let wanted = TaskFilter { status: status.as_deref(), project: project.as_deref(), all };
+        service.list(&wanted, &Wanted { limit, after })
+    })
+    .await
 }
 
-async fn create_task((State(app), caller): Asked, body: Bytes) -> Response {
+async fn create_task((State(app), caller): Asked, Named(chosen): Named, body: Bytes) -> Response {
     ask(app, caller, move |service, who| {
         let wanted: CreateTask = said(&body)?;
-        service.create(who, &wanted)
+        service.create(who, &chosen, &wanted)
     })
     .await
 }

@@ -20,7 +20,8 @@ pub(crate) fn table() -> Table {
         .add(
             post("/v1/tokens", "Make a token; its secret is told this once")
                 .takes::<CreateToken>()
-                .answers::<TokenAnswer>(),
+                .answers::<TokenAnswer>()
+                .creates(),
             create,
         )
         .add(delete("/v1/tokens/{id}", "End a token").answers::<TokenAnswer>(), revoke)

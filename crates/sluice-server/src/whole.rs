@@ -49,7 +49,7 @@ pub(crate) async fn answer(State(bounds): State<Bounds>, request: Request, next:
         }
         Err(_) => refuse(
             &Problem::unavailable("it took too long, and nobody waits for it any more")
-                .hint("it may be done all the same; look before you ask again"),
+                .hint("it may be done all the same: look before you ask again, or ask with the same `Idempotency-Key`"),
         ),
     }
 }
@@ -112,7 +112,8 @@ fn problem(status: StatusCode, words: String) -> Problem {
         Status::TooLarge => Problem::new(kind, "too_large", "the request is larger than anything that is read here"),
         Status::BadRequest => Problem::bad_request(words),
         Status::NotFound => Problem::not_found(words),
-        Status::Unauthorized
+        Status::Accepted
+        | Status::Unauthorized
         | Status::Forbidden
         | Status::Conflict
         | Status::WrongForm

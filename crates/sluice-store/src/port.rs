@@ -59,8 +59,8 @@ pub trait Reader: Send {
     fn history(&mut self, stream: &StreamId, after: u64, limit: usize) -> Result<Vec<(u64, Event)>, StoreError>;
 
     /// The events of all streams after a place in the log, in the order of their commits, at most `limit`, and fewer where
-    /// they are large: once [`LARGEST_PAGE`] bytes are read the page ends, or a row later. It has none only at the end of the log. Whoever
-    /// goes on from the last cursor misses none: no event ever appears before one that was already read.
+    /// they are large: once [`LARGEST_PAGE`] bytes are read the page ends, or a row later. It has none only at the end of
+    /// the log. Whoever goes on from the last cursor misses none: no event ever appears before one that was already read.
     fn log(&mut self, after: Cursor, limit: usize) -> Result<Vec<Logged>, StoreError>;
 
     /// The place of the last event of the log: what happens from now on comes after it.

@@ -257,7 +257,7 @@ fn spawn(script: &Script, mark: &str) -> Result<Child, Failure> {
     let mut command = Command::new(&program);
     command.args(arguments.iter().skip(1));
     command.env_clear().envs(&script.environment).env(MARK, mark);
-    command.current_dir(&script.folder).process_group(0);
+    command.current_dir(&script.folder).env("PWD", &script.folder).process_group(0);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command.spawn().map_err(|source| Failure::Start { program, folder: script.folder.clone(), source })
 }

@@ -70,7 +70,7 @@ impl From<Problem> for Failure {
             Status::Conflict => Exit::Conflict,
             Status::Fault if problem.code == Problem::DAMAGED => Exit::Unavailable,
             Status::Refused | Status::Fault => Exit::Refused,
-            Status::TooMany | Status::Unavailable => Exit::Unavailable,
+            Status::TooMany | Status::Unavailable | Status::Accepted => Exit::Unavailable,
         };
         Failure { exit, code: problem.code, message: problem.message, hint: problem.hint }
     }

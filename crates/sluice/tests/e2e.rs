@@ -13,6 +13,7 @@ mod e2e {
     pub(crate) mod wire;
 
     pub(crate) mod access;
+    pub(crate) mod again;
     pub(crate) mod agents;
     pub(crate) mod api;
     pub(crate) mod api_page;
@@ -34,6 +35,7 @@ mod e2e {
     pub(crate) mod impostors;
     pub(crate) mod letter;
     pub(crate) mod limits;
+    pub(crate) mod lists;
     pub(crate) mod many;
     pub(crate) mod missions;
     pub(crate) mod persistent_flow;

@@ -13,7 +13,7 @@ use sluice_dialect::pin::Pinned;
 use sluice_dialect::prompts::NoPrompts;
 use sluice_dialect::{Definition, Source, Sources, load};
 use sluice_engine::actor::{Outcome, Said};
-use sluice_engine::host::{Clock, Executor, Host, Parts, Reporter, Unobserved};
+use sluice_engine::host::{Asked, Clock, Executor, Host, Parts, Reporter, Unobserved};
 use sluice_engine::loader::{Definitions, pin};
 use sluice_engine::reactor::{Answer, Assignment, Message};
 use sluice_engine::run_actor::RunActor;
@@ -120,7 +120,7 @@ pub(crate) fn start(store: &Store, does: bool) -> Result<(Host, Receiver<String>
 }
 
 /// Asks for a task by the default lifecycle, of which these bytes are kept.
-pub(crate) fn create_task(host: &Host, kept: Vec<u8>) -> Receiver<Answer> {
+pub(crate) fn create_task(host: &Host, kept: Vec<u8>) -> Asked {
     let lifecycle = Dialect.lifecycle(&pinned(default_lifecycle())).unwrap();
     let about = About { summary: "Fix it".into(), project: "coffee".into(), ..About::default() };
     let room = Room::Reserved(WorkspaceName("coffee-1".into()));
@@ -134,7 +134,7 @@ pub(crate) fn create_task(host: &Host, kept: Vec<u8>) -> Receiver<Answer> {
 }
 
 /// Asks for a run of [`RECIPE`].
-pub(crate) fn create_run(host: &Host, id: &str) -> Receiver<Answer> {
+pub(crate) fn create_run(host: &Host, id: &str) -> Asked {
     let given = Given {
         id: id.into(),
         mode: Mode::Engine,

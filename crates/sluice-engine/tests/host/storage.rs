@@ -5,7 +5,7 @@ use std::process::Command;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
-use sluice_engine::host::Host;
+use sluice_engine::host::{Asked, Host};
 use sluice_store::testing::Cluster;
 use sluice_store::{Store, StoreError, StreamId};
 
@@ -16,7 +16,7 @@ fn status(store: &Store, run: &str) -> String {
 }
 
 /// Asks for runs until one waits for an answer; gives the number of those that were answered.
-fn create_until_silent(host: &Host) -> (usize, std::sync::mpsc::Receiver<sluice_engine::reactor::Answer>) {
+fn create_until_silent(host: &Host) -> (usize, Asked) {
     for number in 1..10_000 {
         let answer = create_run(host, &format!("run-{number}"));
         match answer.recv_timeout(Duration::from_secs(3)) {
@@ -46,6 +46,32 @@ fn postgres_gone_for_ten_seconds_and_back() {
     host.stop().unwrap();
     for run in ["run-1", "run-2", "run-3"] {
         assert!(["completed", "running"].contains(&status(&store, run).as_str()), "{run}: {}", status(&store, run));
+    }
+}
+
+/// What somebody gives up while the store is away is not done later, unless it is on its way there: then they are told.
+#[test]
+fn what_is_given_up_while_the_store_is_away_is_not_done_later() {
+    let cluster = Cluster::start();
+    let store = Store::open(&cluster.database()).unwrap();
+    let (host, _handed) = start(&store, true).unwrap();
+    assert!(is_done(&create_run(&host, "run-0").recv().unwrap()));
+    cluster.halt();
+    let asked: Vec<(String, Asked)> =
+        (1..20).map(|number| format!("run-{number}")).map(|id| (id.clone(), create_run(&host, &id))).collect();
+    assert_eq!(asked[0].1.recv_timeout(Duration::from_secs(1)), Err(RecvTimeoutError::Timeout));
+    let withdrawn: Vec<bool> = asked.iter().map(|(_, asked)| host.reporter().withdraw(asked)).collect();
+    assert!(withdrawn.iter().any(|withdrawn| *withdrawn), "{withdrawn:?}");
+    cluster.resume();
+    for ((id, asked), withdrawn) in asked.iter().zip(&withdrawn) {
+        match withdrawn {
+            true => assert!(asked.recv().is_err(), "{id} is answered"),
+            false => assert!(is_done(&asked.recv_timeout(Duration::from_secs(60)).unwrap()), "{id}"),
+        }
+    }
+    host.stop().unwrap();
+    for ((id, _), withdrawn) in asked.iter().zip(withdrawn) {
+        assert_eq!(status(&store, id) == "none", withdrawn, "{id}: {}", status(&store, id));
     }
 }
 

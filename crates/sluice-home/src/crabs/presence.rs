@@ -190,7 +190,7 @@ impl Crabs {
     fn leave_unless_back(&self, ground: &Arc<Ground>, id: &str) {
         let (weak, id) = (Arc::downgrade(ground), id.to_owned());
         let Some(comings) = self.inner().crabs.get(&id).map(|crab| crab.comings) else { return };
-        let moment = ground.clock.now().0.saturating_add(ground.config.workers.reconnect());
+        let moment = ground.clock.now().0.saturating_add(ground.config().workers.reconnect());
         ground.later.at(moment, &ground.clock, move || {
             let Some(ground) = weak.upgrade() else { return };
             let came = |crab: &Crab| crab.is_present || crab.comings != comings;
@@ -287,7 +287,7 @@ fn offer(ground: &Ground, id: &str, crab: &Crab, capacity: usize) {
         role: crab.role.clone(),
         group: crab.colony.clone(),
         capacity,
-        lease: Some(ground.config.workers.lease()),
+        lease: Some(ground.config().workers.lease()),
     };
     if let Some(reporter) = ground.reporter.get() {
         reporter.send(Message::Joined(offer));

@@ -28,7 +28,8 @@ pub(super) fn session(ground: &Arc<Ground>, seen: &Seen, wanted: &StartSession) 
         HarnessChoice::Task => &seen.state.about.harness,
         HarnessChoice::Review => &seen.state.about.review_harness,
     };
-    let harness = ground.harnesses.get(name).map_err(|error| error.to_string())?;
+    let harnesses = ground.harnesses();
+    let harness = harnesses.get(name).map_err(|error| error.to_string())?;
     let workspace = PathBuf::from(&wanted.workspace.0);
     let private = ground.places.attempt(id.as_str());
     let mut environment = inherited(ground);

@@ -7,7 +7,7 @@ use sluice_api::Problem;
 use sluice_core::run::Kind;
 use sluice_engine::host::Clock;
 
-use super::{Service, Who};
+use super::{Chosen, Service, Who};
 use crate::colonies::{self, NewColony};
 use crate::crabs::{About, Complete, Connection, Post, Register, Sign, StartAttempt, UpdateAttempt};
 use crate::missions::{self, NewMission};
@@ -15,9 +15,9 @@ use crate::runs::SeenRun;
 
 impl Service {
     /// Founds a colony.
-    pub fn found_colony(&self, who: &Who, wanted: &NewColony) -> Result<Value, Problem> {
+    pub fn found_colony(&self, who: &Who, chosen: &Chosen, wanted: &NewColony) -> Result<Value, Problem> {
         who.must_be_person("founding a colony")?;
-        colonies::found(&self.ground, "person", wanted)
+        colonies::found(&self.ground, "person", wanted, chosen.id.as_deref())
     }
 
     /// All colonies.
@@ -26,9 +26,10 @@ impl Service {
     }
 
     /// A crab comes.
-    pub fn register_crab(&self, who: &Who, wanted: &Register) -> Result<Value, Problem> {
+    pub fn register_crab(&self, who: &Who, chosen: &Chosen, wanted: &Register) -> Result<Value, Problem> {
         let keeper = who.keeper("registering a crab")?;
-        self.ground.crabs.register(&self.ground, keeper, wanted)
+        let crab_id = wanted.crab_id.clone().or_else(|| chosen.id.clone());
+        self.ground.crabs.register(&self.ground, keeper, &Register { crab_id, ..wanted.clone() })
     }
 
     /// A crab goes.
@@ -89,14 +90,24 @@ impl Service {
     }
 
     /// Begins a mission.
-    pub fn create_mission(&self, who: &Who, wanted: &NewMission) -> Result<Value, Problem> {
+    pub fn create_mission(&self, who: &Who, chosen: &Chosen, wanted: &NewMission) -> Result<Value, Problem> {
         who.must_be_person("beginning a mission")?;
-        missions::create(&self.ground, "person", wanted)
+        if let Some(seen) = self.started_before(chosen)? {
+            return Ok(missions::mission(&seen));
+        }
+        missions::create(&self.ground, "person", wanted, chosen.id.as_deref())
     }
 
     /// Missions, oldest first.
     pub fn missions(&self) -> Result<Vec<Value>, Problem> {
-        Ok(missions::list(&self.ground, &self.list_runs(None, true)?))
+        Ok(missions::list(&self.ground, &self.newest_first(true)?))
+    }
+
+    /// The runs that are missions, newest first; with `all` also those that have ended.
+    fn newest_first(&self, all: bool) -> Result<Vec<SeenRun>, Problem> {
+        let mut runs = self.runs_that(all, is_mission)?;
+        runs.sort_by(|one, other| (other.card.created, &other.id).cmp(&(one.card.created, &one.id)));
+        Ok(runs)
     }
 
     /// A mission with its tasks.
@@ -115,8 +126,8 @@ impl Service {
                 _ => Ok(Vec::new()),
             },
             None => {
-                let open = self.list_runs(None, false)?;
-                let missions = open.iter().rev().filter(|seen| is_mission(seen));
+                let open = self.newest_first(false)?;
+                let missions = open.iter().rev();
                 Ok(missions.flat_map(|seen| missions::tasks(&self.ground, seen)).collect())
             }
         }
@@ -137,9 +148,9 @@ impl Service {
 
     /// What stands where, in numbers and lists.
     pub fn status(&self) -> Result<Value, Problem> {
-        let runs = self.list_runs(None, true)?;
+        let runs = self.newest_first(true)?;
         let missions = missions::list(&self.ground, &runs);
-        let open = runs.iter().filter(|seen| is_mission(seen) && seen.state.end.is_none());
+        let open = runs.iter().filter(|seen| seen.state.end.is_none());
         let tasks: Vec<Value> = open.flat_map(|seen| missions::tasks(&self.ground, seen)).collect();
         let crabs = self.crabs();
         Ok(json!({

@@ -15,9 +15,8 @@ use sluice_engine::reactor::{Message, Recorded};
 use sluice_engine::task_actor::TaskActor;
 use sluice_worker::taskfile;
 
-use super::{Service, Who, refused, wait};
-use crate::clock::new_id;
-use crate::definitions::{self, Chosen};
+use super::{Chosen, Service, Who, refused, wait};
+use crate::definitions::{self, Chosen as Definition};
 use crate::files::home_file;
 use crate::ground::Ground;
 use crate::projects::{git, shown};
@@ -32,9 +31,14 @@ const OWN_BRANCH: &str = "orange-tasks/";
 
 impl Service {
     /// Creates a task, and starts its agent unless told otherwise.
-    pub fn create(&self, who: &Who, wanted: &CreateTask) -> Result<TaskAnswer, Problem> {
+    pub fn create(&self, who: &Who, chosen: &Chosen, wanted: &CreateTask) -> Result<TaskAnswer, Problem> {
         who.must_be_person("creating a task")?;
-        let id = new_id().map_err(Problem::fault)?;
+        if let Some(there) = chosen.there()
+            && self.ground.tasks.load(there)?.is_some()
+        {
+            return self.show(there);
+        }
+        let id = chosen.id()?;
         let created = create_task(&self.ground, &id, wanted)?;
         self.settled(who, &id, created)
     }
@@ -48,28 +52,47 @@ pub(crate) fn create_task(ground: &Ground, id: &str, wanted: &CreateTask) -> Res
     let chosen = definitions::lifecycle(workflow, &seen_from, ground.places.home())?;
     let about = about(ground, &project, wanted, id)?;
     runs_must_be_startable(ground, &project, &chosen.lifecycle)?;
-    must_be_free(ground, &about)?;
+    claim(ground, &about, id)?;
+    let created = recorded(ground, id, chosen, about, &project, wanted);
+    match &created {
+        // It is created when the store answers, and keeps what was reserved for it.
+        Err(problem) if problem.status == Status::Accepted => ground.branches.queue(id),
+        Ok(_) | Err(_) => {
+            ground.tasks.refresh(&stream(id));
+            ground.rooms.settle(id);
+            ground.branches.settle(id);
+        }
+    }
+    created
+}
+
+/// Reserves a worktree for a task, and records it.
+fn recorded(
+    ground: &Ground,
+    id: &str,
+    chosen: Definition,
+    about: About,
+    project: &Project,
+    wanted: &CreateTask,
+) -> Result<Recorded, Problem> {
     let status = wanted.status.as_deref().map(StateName::new);
     let body = context(wanted.context.as_deref());
     let spawn = !wanted.no_spawn;
     let room = match spawn {
         true => {
-            let pool = ground.projects.pool(&project)?;
+            let pool = ground.projects.pool(project)?;
             ground.rooms.reserve(&ground.tasks, &pool, project.pool_size, id)
         }
         false => Room::Unasked,
     };
     let evidence = Evidence { body: body.clone(), tree: None };
     let create = Create { status, about, spawn, evidence, room, by: Asker::Person };
-    let created = record(ground, id, chosen, &create, &body);
-    ground.tasks.refresh(&stream(id));
-    ground.rooms.settle(id);
-    created
+    record(ground, id, chosen, &create, &body)
 }
 
 /// Writes the body, then records the task. The body is there before anybody can want it.
-fn record(ground: &Ground, id: &str, chosen: Chosen, create: &Create, body: &str) -> Result<Recorded, Problem> {
-    let Chosen { lifecycle, pinned } = chosen;
+fn record(ground: &Ground, id: &str, chosen: Definition, create: &Create, body: &str) -> Result<Recorded, Problem> {
+    let Definition { lifecycle, pinned } = chosen;
     let file = home_file(&ground.places, &create.about.project, id);
     let digest = pin(&pinned);
     let now = ground.clock.next();
@@ -101,13 +124,14 @@ pub(super) fn project(ground: &Ground, name: Option<&str>, cwd: Option<&str>) ->
 
 /// What a new task is about, and who works on it.
 fn about(ground: &Ground, project: &Project, wanted: &CreateTask, id: &str) -> Result<About, Problem> {
-    let defaults = &ground.config.defaults;
+    let (config, harnesses) = (ground.config(), ground.harnesses());
+    let defaults = &config.defaults;
     let harness = wanted.harness.as_ref().or(defaults.harness.as_ref());
     let harness = harness.cloned().unwrap_or_else(|| DEFAULT_HARNESS.into());
     let review = wanted.review_harness.as_ref().or(defaults.review_harness.as_ref());
     let review_harness = review.cloned().unwrap_or_else(|| harness.clone());
     for name in [&harness, &review_harness] {
-        ground.harnesses.get(name).map_err(|error| Problem::bad_request(error.to_string()))?;
+        harnesses.get(name).map_err(|error| Problem::bad_request(error.to_string()))?;
     }
     if wanted.summary.contains('\0') || wanted.context.as_ref().is_some_and(|context| context.contains('\0')) {
         return Err(Problem::bad_request("a summary or context cannot hold a NUL"));
@@ -141,17 +165,11 @@ fn runs_must_be_startable(ground: &Ground, project: &Project, lifecycle: &Lifecy
 }
 
 /// Two tasks cannot have one branch.
-fn must_be_free(ground: &Ground, about: &About) -> Result<(), Problem> {
-    let same = |seen: &&std::sync::Arc<crate::tasks::Seen>| {
-        seen.state.about.project == about.project && seen.state.about.branch == about.branch
-    };
-    match ground.tasks.open().iter().find(same) {
-        None => Ok(()),
-        Some(other) => {
-            let message = format!("the branch `{}` is task {}'s", shown(&about.branch), other.id);
-            Err(Problem::new(Status::Refused, "branch_taken", message).hint("choose another branch"))
-        }
-    }
+fn claim(ground: &Ground, about: &About, id: &str) -> Result<(), Problem> {
+    ground.branches.claim(ground, &about.project, &about.branch, id).map_err(|other| {
+        let message = format!("the branch `{}` is task {other}'s", shown(&about.branch));
+        Problem::new(Status::Refused, "branch_taken", message).hint("choose another branch")
+    })
 }
 
 /// The checkout around a folder, where definitions are looked for: the caller's own, if it is one of this project.

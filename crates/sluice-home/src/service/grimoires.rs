@@ -13,7 +13,7 @@ use sluice_core::run::{End, Kind};
 use sluice_dialect::catalogue::{Catalogue, Places};
 use sluice_dialect::{Definition, Sources};
 
-use super::{Service, Started, Who, start_as};
+use super::{Chosen, Service, Started, Who, start_as};
 use crate::runs::SeenRun;
 use crate::view_run;
 
@@ -66,8 +66,11 @@ impl Service {
     }
 
     /// Starts a grimoire.
-    pub fn start_grimoire(&self, who: &Who, wanted: StartGrimoire) -> Result<Value, Problem> {
+    pub fn start_grimoire(&self, who: &Who, chosen: &Chosen, wanted: StartGrimoire) -> Result<Value, Problem> {
         who.must_be_person("starting a workflow")?;
+        if let Some(seen) = self.started_before(chosen)? {
+            return Ok(started(&seen));
+        }
         let cwd = self.root_of(wanted.project.as_deref())?.display().to_string();
         if wanted.grimoire.contains(['/', '\\']) {
             let message = format!("`{}` is a path; a grimoire is started by its name", wanted.grimoire);
@@ -75,16 +78,15 @@ impl Service {
         }
         let inputs = wanted.input.into_iter().collect();
         let run = StartRun { recipe: wanted.grimoire, cwd, inputs, ..StartRun::default() };
-        let seen = start_as(&self.ground, &run, Started { kind: Some(Kind::Workflow), ..Started::default() })?;
-        Ok(
-            json!({ "workflow_id": seen.id, "grimoire": seen.plan.recipe.name.as_str(), "status": word(seen.state.status()) }),
-        )
+        let as_workflow = Started { id: chosen.id.clone(), kind: Some(Kind::Workflow), ..Started::default() };
+        start_as(&self.ground, &run, as_workflow).map(|seen| started(&seen))
     }
 
     /// All workflows, newest first.
     pub fn workflows(&self) -> Result<Vec<Value>, Problem> {
-        let runs = self.list_runs(None, true)?;
-        Ok(runs.iter().filter(|seen| is_workflow(seen)).map(workflow).collect())
+        let mut runs = self.runs_that(true, is_workflow)?;
+        runs.sort_by(|one, other| (other.card.created, &other.id).cmp(&(one.card.created, &one.id)));
+        Ok(runs.iter().map(workflow).collect())
     }
 
     /// One workflow.
@@ -183,4 +185,9 @@ fn workflow(seen: &SeenRun) -> Value {
         "created_at": run["created_at"],
         "updated_at": run["updated_at"],
     })
+}
+
+/// A workflow that was started, as whoever started it is told.
+fn started(seen: &SeenRun) -> Value {
+    json!({ "workflow_id": seen.id, "grimoire": seen.plan.recipe.name.as_str(), "status": word(seen.state.status()) })
 }

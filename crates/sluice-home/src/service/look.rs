@@ -1,28 +1,43 @@
 //! Looking: tasks, what happened to them, and the log of everything.
 
-use std::collections::BTreeMap;
-use std::path::Path;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use sluice_api::problem::{Problem, Status};
 use sluice_api::task::{Attach, History, TaskAnswer, TaskList};
+use sluice_core::lifecycle::Lifecycle;
 use sluice_core::machine::RefusalCode;
+use sluice_dialect::catalogue::{Catalogue, Places};
+use sluice_dialect::{Definition, Sources};
 use sluice_engine::task_actor::TaskActor;
-use sluice_store::{Cursor, LARGEST_PAGE, Logged, Order, Query};
+use sluice_store::{Cursor, LARGEST_PAGE, Logged, Query};
 
 use super::Service;
+use super::page::Wanted;
 use crate::files::holds;
 use crate::ground::session_id;
-use crate::projects::described;
+use crate::projects::{described, shown};
 use crate::runs;
 use crate::tasks::{Seen, id_of, stream};
 use crate::view::{self, Subject};
 
-/// How many ended tasks a list shows.
-const MOST_LISTED: usize = 1000;
+/// So many cards are read together.
+const AT_A_TIME: usize = 1000;
 
 /// So many events of a run are read together: each may be large.
 const AT_ONCE: usize = 32;
+
+/// Which tasks.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TaskFilter<'a> {
+    /// Only those with this status.
+    pub status: Option<&'a str>,
+    /// Only those of this project.
+    pub project: Option<&'a str>,
+    /// Also those that have ended.
+    pub all: bool,
+}
 
 /// How much of what there is.
 #[derive(Clone, Debug, Default)]
@@ -39,47 +54,73 @@ pub struct Census {
 
 impl Service {
     /// The tasks, oldest first; with `all` those that have ended as well.
-    pub fn list(&self, status: Option<&str>, project: Option<&str>, all: bool) -> Result<TaskList, Problem> {
-        let mut tasks: Vec<Seen> = self.ground.tasks.open().iter().map(|seen| Seen::clone(seen)).collect();
-        if all || status.is_some() {
-            let query = Query {
-                kind: Some("task".into()),
-                status: status.map(str::to_owned),
-                group: None,
-                open: Some(false),
-                order: Order::Newest,
-                after: None,
-                limit: MOST_LISTED,
-            };
-            for summary in self.ground.tasks.list(&query)? {
-                let Some(id) = id_of(&summary.stream).filter(|_| summary.card.status != TaskActor::DELETED) else {
-                    continue;
-                };
-                // One that cannot be read does not hide the others.
-                tasks.extend(self.ground.tasks.load(id).ok().flatten());
-            }
+    pub fn list(&self, wanted: &TaskFilter<'_>, part: &Wanted) -> Result<TaskList, Problem> {
+        let TaskFilter { status, project, all } = wanted;
+        let of_project = |seen: &Seen| project.is_none_or(|project| seen.state.about.project == project);
+        let fits = |seen: &Seen| status.is_none_or(|status| seen.status() == status) && of_project(seen);
+        let (mut tasks, mut next) = (Vec::new(), None);
+        if part.after.is_none() {
+            tasks.extend(self.ground.tasks.open().iter().filter(|seen| fits(seen)).map(|seen| Seen::clone(seen)));
         }
-        let fits = |seen: &Seen| {
-            status.is_none_or(|status| seen.status() == status)
-                && project.is_none_or(|project| seen.state.about.project == project)
-        };
-        tasks.retain(fits);
+        if *all || status.is_some() {
+            let status = status.map(str::to_owned);
+            let query = Query { kind: Some("task".into()), status, open: Some(false), ..Query::default() };
+            let ended = part.gather(&self.ground.tasks, &query, |summary| {
+                if summary.card.status == TaskActor::DELETED {
+                    return Ok(None);
+                }
+                // One that cannot be read does not hide the others.
+                let seen = id_of(&summary.stream).and_then(|id| self.ground.tasks.load(id).ok().flatten());
+                Ok(seen.filter(&fits))
+            })?;
+            tasks.extend(ended.items);
+            next = ended.next;
+        }
+        if tasks.is_empty() {
+            status.iter().try_for_each(|status| self.must_be_a_status(status))?;
+            project.iter().try_for_each(|project| self.ground.projects.get(project).map(drop))?;
+        }
         tasks.sort_by(|one, other| (one.card.created, &one.id).cmp(&(other.card.created, &other.id)));
         tasks.dedup_by(|one, other| one.id == other.id);
-        Ok(TaskList { tasks: tasks.iter().map(|seen| self.ground.shown(seen)).collect() })
+        Ok(TaskList { tasks: tasks.iter().map(|seen| self.ground.shown(seen)).collect(), next })
     }
 
-    /// How much there is of what. Of runs at most as many are counted as a list shows.
+    /// Whether some lifecycle has a state of this name: one of an open task, or one that a task here could have.
+    fn must_be_a_status(&self, status: &str) -> Result<(), Problem> {
+        let home = self.ground.places.home();
+        let mut known: BTreeSet<String> = BTreeSet::new();
+        let mut learn =
+            |lifecycle: &Lifecycle| known.extend(lifecycle.states.iter().map(|state| state.name.to_string()));
+        self.ground.tasks.open().iter().for_each(|seen| learn(&seen.lifecycle));
+        let roots = self.ground.projects.list().into_iter().map(|project| Some(PathBuf::from(project.path)));
+        for repository in roots.chain([None]) {
+            let catalogue = Catalogue::gather(&Places { repository, home: Some(home.to_owned()) });
+            for entry in &catalogue.entries {
+                if let Some(Definition::Lifecycle(lifecycle)) = &entry.load(&mut Sources::new()).definition {
+                    learn(lifecycle);
+                }
+            }
+        }
+        if known.contains(status) {
+            return Ok(());
+        }
+        let all: Vec<&str> = known.iter().map(String::as_str).collect();
+        Err(Problem::bad_request(format!("`{}` is no status of any task here", shown(status)))
+            .hint(format!("one of: {}", all.join(", "))))
+    }
+
+    /// How much there is of what.
     pub fn census(&self) -> Result<Census, Problem> {
         let mut census = Census::default();
         for seen in self.ground.tasks.open() {
             *census.tasks.entry(seen.status().to_owned()).or_default() += 1;
             census.effects += i64::try_from(seen.open_effects.len()).unwrap_or(i64::MAX);
         }
-        let query = Query { kind: Some("run".into()), open: Some(true), limit: MOST_LISTED, ..Query::default() };
-        for summary in self.ground.tasks.list(&query)? {
+        let query = Query { kind: Some("run".into()), open: Some(true), limit: AT_A_TIME, ..Query::default() };
+        self.ground.tasks.walk(query, |summary| {
             *census.runs.entry(summary.card.status).or_default() += 1;
-        }
+            Ok(true)
+        })?;
         census.faults = i64::try_from(self.faults().len()).unwrap_or(i64::MAX);
         Ok(census)
     }

@@ -12,26 +12,35 @@ use sluice_core::run::{Ask, ByHand, End, Input, Outcome, Report, Speaker, StepSt
 use sluice_engine::actor::Said;
 use sluice_engine::reactor::{Message, Recorded};
 use sluice_engine::run_actor::RunActor;
-use sluice_store::Query;
+use sluice_store::{Query, Summary};
 use sluice_worker::session::Stream;
 
-use super::{ANSWER_WITHIN, Service, Who, wait};
+use super::page::{Part, Wanted};
+use super::{ANSWER_WITHIN, Chosen, Service, Started, Who, start_as, wait};
 use crate::bounds::{LONGEST_SUMMARY, cut};
 use crate::ground::Ground;
 use crate::runs::{SeenRun, id_of, stream};
 use crate::view_run;
 use crate::workbench::{data, sweep};
 
-/// How many runs a list shows.
-const MOST_LISTED: usize = 1000;
+/// What the status of a run can be.
+const STATUSES: [&str; 5] = ["running", "held", "completed", "failed", "cancelled"];
 /// Bytes of a session's output that are shown.
 const LONGEST_LOG: usize = 1 << 20;
 
 impl Service {
     /// Starts a recipe.
-    pub fn start(&self, who: &Who, wanted: &StartRun) -> Result<SeenRun, Problem> {
+    pub fn start(&self, who: &Who, chosen: &Chosen, wanted: &StartRun) -> Result<SeenRun, Problem> {
         who.must_be_person("starting a run")?;
-        super::start::start(&self.ground, wanted)
+        match self.started_before(chosen)? {
+            Some(seen) => Ok(seen),
+            None => start_as(&self.ground, wanted, Started { id: chosen.id.clone(), ..Started::default() }),
+        }
+    }
+
+    /// The run that was started before, if this asks for it again.
+    pub(super) fn started_before(&self, chosen: &Chosen) -> Result<Option<SeenRun>, Problem> {
+        chosen.there().map_or(Ok(None), |id| self.ground.tasks.load_run(id))
     }
 
     /// The run that is meant. Whoever sees its end also finds the files about it.
@@ -42,30 +51,37 @@ impl Service {
         Ok(seen)
     }
 
-    /// Runs, newest first; without `all` only those that have not ended.
-    pub fn list_runs(&self, status: Option<&str>, all: bool) -> Result<Vec<SeenRun>, Problem> {
-        let query = Query {
-            kind: Some(RunActor::KIND.into()),
-            open: if all || status.is_some() { None } else { Some(true) },
-            limit: MOST_LISTED,
-            ..Query::default()
-        };
-        let ids = self.ground.tasks.list(&query)?.into_iter().filter_map(|it| id_of(&it.stream).map(str::to_owned));
-        // One that cannot be read does not hide the others.
-        let runs = ids.filter_map(|id| self.ground.tasks.load_run(&id).ok().flatten());
-        let fits = |seen: &SeenRun| {
-            let discarded = view_run::is_process(seen) && !is_listed(seen, true);
-            !discarded && status.is_none_or(|status| seen.state.status() == status)
-        };
-        Ok(runs.filter(fits).collect())
+    /// Runs, the open ones first, each newest first; without `all` only those that have not ended.
+    pub fn list_runs(&self, status: Option<&str>, all: bool, wanted: &Wanted) -> Result<Part<SeenRun>, Problem> {
+        if let Some(status) = status.filter(|status| !STATUSES.contains(status)) {
+            let message = format!("`{status}` is no status of a run");
+            return Err(Problem::bad_request(message).hint(format!("one of: {}", STATUSES.join(", "))));
+        }
+        let query = Query { status: status.map(str::to_owned), ..of_runs(all || status.is_some()) };
+        wanted.gather(&self.ground.tasks, &query, |summary| {
+            let discarded = |seen: &SeenRun| view_run::is_process(seen) && !is_listed(seen, true);
+            Ok(self.summed_up(summary).filter(|seen| !discarded(seen)))
+        })
+    }
+
+    /// Runs of which this is so, the open ones first, each newest first: all that are open, and the newest that have ended.
+    pub(super) fn runs_that(&self, all: bool, is_so: impl Fn(&SeenRun) -> bool) -> Result<Vec<SeenRun>, Problem> {
+        let gathered = Wanted::default().gather(&self.ground.tasks, &of_runs(all), |summary| {
+            Ok(self.summed_up(summary).filter(|seen| is_so(seen)))
+        });
+        Ok(gathered?.items)
+    }
+
+    /// The run that a card is about. One that cannot be read does not hide the others.
+    fn summed_up(&self, summary: &Summary) -> Option<SeenRun> {
+        self.ground.tasks.load_run(id_of(&summary.stream)?).ok().flatten()
     }
 
     /// The processes that are active, oldest first; with `all` also those that were completed. What was cancelled is gone
     /// from every list.
     pub fn list_processes(&self, all: bool) -> Result<Vec<SeenRun>, Problem> {
-        let mut runs = self.list_runs(None, true)?;
-        runs.reverse();
-        runs.retain(|seen| view_run::is_process(seen) && is_listed(seen, all));
+        let mut runs = self.runs_that(true, |seen| view_run::is_process(seen) && is_listed(seen, all))?;
+        runs.sort_by(|one, other| (one.card.created, &one.id).cmp(&(other.card.created, &other.id)));
         Ok(runs)
     }
 
@@ -82,7 +98,7 @@ impl Service {
 
     /// The questions that wait for a person, oldest first.
     pub fn inbox(&self) -> Result<Vec<Value>, Problem> {
-        let mut runs = self.list_runs(None, false)?;
+        let mut runs = self.runs_that(false, |seen| seen.state.question().is_some())?;
         runs.reverse();
         let questions = |seen: &SeenRun| -> Vec<Value> {
             seen.state.questions().map(|(step, it)| view_run::question(seen, step, it)).collect()
@@ -295,6 +311,11 @@ fn is_listed(seen: &SeenRun, all: bool) -> bool {
         Some(End::Completed { .. }) => all,
         Some(End::Cancelled { .. }) => false,
     }
+}
+
+/// The cards of runs; with `all` also of those that have ended.
+fn of_runs(all: bool) -> Query {
+    Query { kind: Some(RunActor::KIND.into()), open: if all { None } else { Some(true) }, ..Query::default() }
 }
 
 /// Says something to a run and waits until it is durable.

@@ -49,11 +49,6 @@ pub(crate) struct Started {
     pub(crate) workspace: Option<String>,
 }
 
-/// Starts a recipe.
-pub(crate) fn start(ground: &Arc<Ground>, wanted: &StartRun) -> Result<SeenRun, Problem> {
-    start_as(ground, wanted, Started::default())
-}
-
 /// Starts a recipe that a person, a run or an event asks for.
 pub(crate) fn start_as(ground: &Arc<Ground>, wanted: &StartRun, started: Started) -> Result<SeenRun, Problem> {
     let root = checkout(Path::new(&wanted.cwd));
@@ -71,10 +66,10 @@ pub(crate) fn start_as(ground: &Arc<Ground>, wanted: &StartRun, started: Started
     let mode = if wanted.by_hand { Mode::ByHand } else { Mode::Engine };
     let harness = wanted.harness.clone().unwrap_or_default();
     if !harness.is_empty() && elsewhere.is_none() {
-        ground.harnesses.get(&harness).map_err(|error| Problem::bad_request(error.to_string()))?;
+        ground.harnesses().get(&harness).map_err(|error| Problem::bad_request(error.to_string()))?;
     }
     for named in recipe.steps.iter().filter_map(|step| step.harness.as_ref()).filter(|_| elsewhere.is_none()) {
-        ground.harnesses.get(named).map_err(|error| unusable(&wanted.recipe, &error.to_string()))?;
+        ground.harnesses().get(named).map_err(|error| unusable(&wanted.recipe, &error.to_string()))?;
     }
     let workspace = match (mode, elsewhere, started.workspace) {
         (Mode::ByHand, ..) => String::new(),

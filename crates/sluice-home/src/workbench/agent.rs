@@ -30,9 +30,9 @@ const DEFAULT_HARNESS: &str = "claude";
 
 /// Starts the agent of an order, or adopts the one that an earlier process started, and waits for its end.
 pub(super) fn run(bench: &Workbench, order: &Order, prompt: &str) -> Performed {
-    let name = order.harness.as_ref().or(bench.config.defaults.harness.as_ref());
-    let harness =
-        bench.harnesses.get(name.map_or(DEFAULT_HARNESS, String::as_str)).map_err(|error| error.to_string())?;
+    let (config, harnesses) = (bench.config(), bench.harnesses());
+    let name = order.harness.as_ref().or(config.defaults.harness.as_ref());
+    let harness = harnesses.get(name.map_or(DEFAULT_HARNESS, String::as_str)).map_err(|error| error.to_string())?;
     let id = SessionId::new(&order.name)?;
     let private = bench.places.attempt(&order.name);
     let mut environment = inherited(bench);

@@ -17,7 +17,8 @@ const DIGESTS: &str = "token.sha256";
 
 /// What a session inherits: the engine's environment, less what is Sluice's own and what a person denies.
 pub(crate) fn inherited(bench: &Workbench) -> BTreeMap<String, String> {
-    let denied = |name: &str| name.starts_with("SLUICE_") || bench.config.env.deny.iter().any(|it| it == name);
+    let config = bench.config();
+    let denied = |name: &str| name.starts_with("SLUICE_") || config.env.deny.iter().any(|it| it == name);
     let own = std::env::vars().filter(|(name, _)| !denied(name) && name != "TMUX" && name != "TMUX_PANE");
     let mut environment: BTreeMap<String, String> = own.collect();
     let programs = bench.places.programs().display().to_string();

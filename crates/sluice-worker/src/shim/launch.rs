@@ -175,7 +175,8 @@ fn prepare(folder: &Folder, channel: &mut UnixStream) -> io::Result<Option<Comma
     if !spec.folder.is_dir() {
         return Err(io::Error::other(format!("{} is not a folder", spec.folder.display())));
     }
-    command.current_dir(&spec.folder);
+    // What it inherited names the folder of whoever started it.
+    command.current_dir(&spec.folder).env("PWD", &spec.folder);
     let mut word = [0];
     if channel.read(&mut word)? == 0 {
         return Ok(None);

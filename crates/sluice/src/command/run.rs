@@ -143,7 +143,15 @@ fn list(status: Option<String>, all: bool, output: Output) -> Result<Exit, Failu
     let status = status.map(|status| format!("status={}", escape(&status)));
     let all = all.then(|| "all=true".to_owned());
     let query: Vec<String> = [status, all].into_iter().flatten().collect();
-    let answer: Value = connect()?.get(&format!("{RUNS}?{}", query.join("&")))?;
+    let engine = connect()?;
+    let mut answer: Value = engine.get(&format!("{RUNS}?{}", query.join("&")))?;
+    while let Some(next) = answer["next"].as_str().map(escape) {
+        let mut more: Value = engine.get(&format!("{RUNS}?{}&after={next}", query.join("&")))?;
+        if let (Some(runs), Some(further)) = (answer["runs"].as_array_mut(), more["runs"].as_array_mut()) {
+            runs.append(further);
+        }
+        answer["next"] = more["next"].take();
+    }
     let none = Vec::new();
     let runs = answer["runs"].as_array().unwrap_or(&none);
     match output {

@@ -126,7 +126,14 @@ fn list(status: Option<String>, project: Option<String>, all: bool, output: Outp
     let all = all.then(|| "all=true".to_owned());
     let query: Vec<String> =
         [filter("status", status), filter("project", project), all].into_iter().flatten().collect();
-    let answer: TaskList = ask(|engine| engine.get(&format!("{TASKS}?{}", query.join("&"))))?;
+    let mut answer: TaskList = ask(|engine| engine.get(&format!("{TASKS}?{}", query.join("&"))))?;
+    while let Some(next) = answer.next.take() {
+        let path = format!("{TASKS}?{}&after={}", query.join("&"), escape(&next));
+        let more: TaskList = ask(|engine| engine.get(&path))?;
+        answer.tasks.extend(more.tasks);
+        answer.next = more.next;
+    }
+    answer.tasks.sort_by(|one, other| (&one.created_at, &one.id).cmp(&(&other.created_at, &other.id)));
     match output {
         Output::Json => print_json(&json!({ "tasks": answer.tasks })),
         Output::People if answer.tasks.is_empty() => say("no tasks; `sluice task create BRANCH SUMMARY` makes one"),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 use sluice_api::Client;
-use sluice_home::config::Config;
+use sluice_home::config::Settings;
 use sluice_home::lock::{Lock, NoLock};
 use sluice_home::log::Log;
 use sluice_home::places::Places;
@@ -40,12 +40,12 @@ pub(crate) fn run(arguments: args::Worker, output: Output) -> Result<Exit, Failu
             Failure::new(Exit::Unavailable, "unavailable", message).hint("move it away, and try again")
         }
     })?;
-    let config = Config::read(&home.config())?;
     let program =
         std::env::current_exe().map_err(|error| Failure::new(Exit::Refused, "fault", format!("who am I? {error}")))?;
     let log = Arc::new(Log::open(&own.log()));
-    let _traces = sluice_server::traces(&config, &log);
-    let bench = Workbench::open(own, config, program, log)?;
+    let settings = Settings::open(home.config(), log.clone())?;
+    let _traces = sluice_server::traces(&settings.config(), &log);
+    let bench = Workbench::open(own, settings, program, log)?;
     let hiring = Hiring { url: connect.clone(), colony: colony.clone(), role: role.clone(), name: name.clone() };
     let worker = Worker::new(bench, client, hiring)?;
     let told = worker.clone();

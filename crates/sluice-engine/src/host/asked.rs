@@ -1,0 +1,80 @@
+//! Something that was asked of the loop, and whether it can still be taken back. Between whoever asks and the loop there is
+//! one word, and whoever says it first has decided.
+
+use std::ops::Deref;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::mpsc::Receiver;
+
+use crate::reactor::{Answer, Token};
+
+/// It waits for its turn.
+const WAITING: u8 = 0;
+/// The loop has it.
+const TAKEN: u8 = 1;
+/// It was taken back: it is not done, and never will be.
+const WITHDRAWN: u8 = 2;
+/// It can not be taken back any more: whoever asked has been told so.
+const ACCEPTED: u8 = 3;
+
+/// Something that was asked. Its answer comes once it is durable.
+pub struct Asked {
+    pub(super) answer: Receiver<Answer>,
+    pub(super) token: Token,
+    pub(super) ticket: Ticket,
+}
+
+impl Deref for Asked {
+    type Target = Receiver<Answer>;
+
+    fn deref(&self) -> &Receiver<Answer> {
+        &self.answer
+    }
+}
+
+/// What has become of it.
+#[derive(Clone, Default)]
+pub(super) struct Ticket(Arc<AtomicU8>);
+
+impl Ticket {
+    fn changes(&self, from: u8, to: u8) -> bool {
+        self.0.compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+
+    /// The loop takes it, unless it was taken back.
+    pub(super) fn is_taken(&self) -> bool {
+        self.changes(WAITING, TAKEN)
+    }
+
+    /// Whoever asked takes it back before the loop has it.
+    pub(super) fn is_withdrawn_first(&self) -> bool {
+        self.changes(WAITING, WITHDRAWN)
+    }
+
+    /// The loop gives it back, unless whoever asked does not wait for that any more.
+    pub(super) fn is_withdrawn(&self) -> bool {
+        self.changes(TAKEN, WITHDRAWN)
+    }
+
+    /// Whoever asked waits no longer. Whether it was given back in time.
+    pub(super) fn is_withdrawn_at_last(&self) -> bool {
+        !self.changes(TAKEN, ACCEPTED) && self.0.load(Ordering::Acquire) == WITHDRAWN
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_one_of_both_decides() {
+        let ticket = Ticket::default();
+        assert!(ticket.is_withdrawn_first() && !ticket.is_taken() && !ticket.is_withdrawn());
+        let ticket = Ticket::default();
+        assert!(ticket.is_taken() && !ticket.is_withdrawn_first());
+        assert!(ticket.is_withdrawn() && ticket.is_withdrawn_at_last());
+        let ticket = Ticket::default();
+        assert!(ticket.is_taken() && !ticket.is_withdrawn_at_last());
+        assert!(!ticket.is_withdrawn(), "whoever asked has been told that it will be done");
+    }
+}

@@ -1,0 +1,190 @@
+//! `Idempotency-Key`: whoever asks for something new may name their request, and ask again after an answer that did not
+//! come. It is made once, and answered the same; other words under the same name are refused.
+
+use std::collections::BTreeSet;
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use axum::body::{Body, Bytes, to_bytes};
+use axum::extract::{FromRequestParts, MatchedPath, Request, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::Response;
+use http_body_util::BodyExt;
+use sluice_api::Problem;
+use sluice_api::problem::Status;
+use sluice_home::service::{Chosen, Key, Known, Service};
+
+use crate::answer::{self, Refused, refuse};
+use crate::caller::Caller;
+use crate::run::App;
+use crate::table::Operation;
+
+/// The header that names a request.
+pub(crate) const HEADER: &str = "idempotency-key";
+/// The header of an answer that was given before.
+const REPLAYED: &str = "idempotency-replayed";
+/// The longest name.
+const LONGEST_KEY: usize = 255;
+
+/// What a new thing is called, for whoever makes it.
+pub(crate) struct Named(pub(crate) Chosen);
+
+impl<S: Send + Sync> FromRequestParts<S> for Named {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        Ok(Named(parts.extensions.get::<Chosen>().cloned().unwrap_or_default()))
+    }
+}
+
+/// The keys under which something is being made.
+#[derive(Debug, Default)]
+pub(crate) struct Keys(Mutex<BTreeSet<String>>);
+
+/// A key while something is being made under it.
+struct Held {
+    app: Arc<App>,
+    key: String,
+}
+
+impl Held {
+    fn take(app: &Arc<App>, key: &Key) -> Option<Held> {
+        let key = format!("{key:?}");
+        let is_free = app.keys.0.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone());
+        is_free.then(|| Held { app: app.clone(), key })
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.app.keys.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.key);
+    }
+}
+
+/// What the middleware needs to know.
+#[derive(Clone)]
+pub(crate) struct Keyed {
+    pub(crate) app: Arc<App>,
+    /// The routes that make something new.
+    creating: Arc<BTreeSet<&'static str>>,
+    largest: usize,
+}
+
+impl Keyed {
+    pub(crate) fn new(app: Arc<App>, operations: &[Operation], largest: usize) -> Self {
+        let creating = operations.iter().filter(|it| it.creates).map(|it| it.path).collect();
+        Keyed { app, creating: Arc::new(creating), largest }
+    }
+}
+
+/// Makes something once, however often it is asked for under one key.
+pub(crate) async fn keyed(State(keyed): State<Keyed>, request: Request, next: Next) -> Response {
+    let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned()).unwrap_or_default();
+    let creates = request.method() == Method::POST && keyed.creating.contains(route.as_str());
+    let Some(shown) = request.headers().get(HEADER).filter(|_| creates) else { return next.run(request).await };
+    let Some(key) = key(shown, request.extensions().get::<Caller>(), &route) else {
+        let problem = Problem::bad_request(format!("`Idempotency-Key` has 1 to {LONGEST_KEY} plain letters"));
+        return refuse(&problem);
+    };
+    let Some(_held) = Held::take(&keyed.app, &key) else {
+        let problem = Problem::new(Status::Conflict, "in_progress", "this is being done under the same key");
+        let mut response = refuse(&problem.hint("ask again in a moment"));
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        return response;
+    };
+    let (parts, body) = request.into_parts();
+    let Ok(body) = to_bytes(body, keyed.largest).await else {
+        let message = format!("a request has at most {} bytes, and comes whole", keyed.largest);
+        return refuse(&Problem::new(Status::TooLarge, "too_large", message));
+    };
+    let chosen = match begin(&keyed.app, &key, body.clone()).await {
+        Ok(Begin::Make(chosen)) => chosen,
+        Ok(Begin::Answer(response)) => return response,
+        Err(problem) => return refuse(&problem),
+    };
+    let mut request = Request::from_parts(parts, Body::from(body));
+    request.extensions_mut().insert(chosen);
+    let response = next.run(request).await;
+    end(&keyed.app, key, response, route == "/v1/tokens").await
+}
+
+fn key(shown: &HeaderValue, caller: Option<&Caller>, route: &str) -> Option<Key> {
+    let text = shown.to_str().ok()?;
+    let is_plain = (1..=LONGEST_KEY).contains(&text.len());
+    let who = caller.and_then(Caller::token).unwrap_or("socket");
+    is_plain.then(|| Key::new(who, route, text))
+}
+
+/// What is to be done about a request.
+enum Begin {
+    Make(Chosen),
+    Answer(Response),
+}
+
+/// Asks the home on a thread that may wait.
+async fn asked<T: Send + 'static>(
+    app: &Arc<App>,
+    question: impl FnOnce(&Service) -> Result<T, Problem> + Send + 'static,
+) -> Result<T, Problem> {
+    let app = app.clone();
+    let done = tokio::task::spawn_blocking(move || question(&app.service)).await;
+    done.unwrap_or_else(|_| Err(Problem::fault("the key could not be looked up")))
+}
+
+async fn begin(app: &Arc<App>, key: &Key, body: Bytes) -> Result<Begin, Problem> {
+    let key = key.clone();
+    asked(app, move |service| {
+        Ok(match service.key(&key, &body)? {
+            Known::New => Begin::Make(Chosen { id: Some(service.begin_key(&key, &body)?), again: false }),
+            Known::Begun { id } => Begin::Make(Chosen { id: Some(id), again: true }),
+            Known::Answered { status, body } => Begin::Answer(replayed(status, body)),
+            Known::Other => {
+                let message = "this `Idempotency-Key` was used for another request";
+                return Err(Problem::new(Status::Refused, "key_reused", message).hint("choose another key"));
+            }
+        })
+    })
+    .await
+}
+
+fn replayed(status: u16, body: String) -> Response {
+    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
+    let mut response = answer::written(status, body.into_bytes());
+    response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
+    response
+}
+
+/// Keeps what was answered. A "no" is not kept: nothing was made, and the key can be used again.
+async fn end(app: &Arc<App>, key: Key, response: Response, is_secret: bool) -> Response {
+    let status = response.status();
+    if response.extensions().get::<Refused>().is_some() || !status.is_success() {
+        // What is on its way, or broke, may have been made all the same.
+        if status.is_client_error() || status == StatusCode::SERVICE_UNAVAILABLE {
+            let dropped = move |service: &Service| {
+                service.drop_key(&key);
+                Ok(())
+            };
+            let _ = asked(app, dropped).await;
+        }
+        return response;
+    }
+    let (parts, body) = response.into_parts();
+    let Ok(body) = body.collect().await.map(|all| all.to_bytes()) else {
+        return refuse(&Problem::fault("the answer could not be written"));
+    };
+    let (kept_status, kept) = match is_secret {
+        false => (status.as_u16(), String::from_utf8_lossy(&body).into_owned()),
+        // A secret is kept nowhere.
+        true => {
+            let problem =
+                Problem::new(Status::Conflict, "secret_told", "the secret of this token has been told before");
+            let problem = problem.hint("revoke it, and make another under another key");
+            (problem.status.number(), serde_json::to_string(&problem).unwrap_or_default())
+        }
+    };
+    // If it cannot be kept, whoever asks again gets what is there under its name.
+    let _ = asked(app, move |service| service.answer_key(&key, kept_status, &kept)).await;
+    Response::from_parts(parts, Body::from(body))
+}
