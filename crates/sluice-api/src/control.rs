@@ -61,8 +61,10 @@ pub enum MissionStatus {
     Running,
     /// It is done.
     Completed,
-    /// It cannot be done, or is not wanted any more.
+    /// It cannot be done.
     Failed,
+    /// It is not wanted any more.
+    Cancelled,
 }
 
 /// A mission: a run that the crabs of a colony work on.

@@ -37,6 +37,8 @@ pub struct Run {
     pub question: Option<Question>,
     /// Why it failed, or was cancelled.
     pub error: Option<String>,
+    /// When the next turn of a patrol begins that rests.
+    pub next_turn_at: Option<String>,
     /// When it began.
     pub created_at: String,
     /// When it last changed.
@@ -67,8 +69,12 @@ pub struct RunStep {
     pub summary: Option<String>,
     /// The word that conditions read.
     pub result: Option<String>,
-    /// The value that variables read.
+    /// The value that variables read; of a step that failed, what its last attempt printed.
     pub output: Value,
+    /// The exit code of a command: 128 and the signal's number if one ended it, -1 if nobody saw it end.
+    pub exit_code: Option<i32>,
+    /// What a command printed as errors.
+    pub stderr: Option<String>,
     /// What its agent used up, as far as it is known.
     pub usage: Option<StepUsage>,
     /// Why it failed, or what it waits for.
@@ -126,6 +132,10 @@ pub struct Question {
     pub step: String,
     /// What is asked.
     pub reason: String,
+    /// The exit code of the command that it is about.
+    pub exit_code: Option<i32>,
+    /// The end of what that command printed.
+    pub printed: Option<String>,
     /// What can be answered.
     pub options: Vec<String>,
     /// What is taken for the answer at the deadline.

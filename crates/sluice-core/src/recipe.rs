@@ -311,13 +311,18 @@ pub enum FailureKind {
     Failed,
     /// It took too long.
     Timeout,
-    /// Its process or worker went away.
+    /// A signal ended its process.
     Crashed,
+    /// Its worker or machine went away, which is no fault of its own.
+    Lost,
 }
 
 impl FailureKind {
     /// All of them.
-    pub const ALL: [FailureKind; 3] = [FailureKind::Failed, FailureKind::Timeout, FailureKind::Crashed];
+    pub const ALL: [FailureKind; 4] =
+        [FailureKind::Failed, FailureKind::Timeout, FailureKind::Crashed, FailureKind::Lost];
+    /// Those that `retry` can name. What is lost is started again in any case.
+    pub const NAMED: [FailureKind; 3] = [FailureKind::Failed, FailureKind::Timeout, FailureKind::Crashed];
 
     /// The word in files.
     pub fn word(self) -> &'static str {
@@ -325,6 +330,7 @@ impl FailureKind {
             FailureKind::Failed => "failed",
             FailureKind::Timeout => "timeout",
             FailureKind::Crashed => "crashed",
+            FailureKind::Lost => "lost",
         }
     }
 }

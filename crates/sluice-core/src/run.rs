@@ -19,6 +19,7 @@ mod parts;
 mod people;
 pub mod plan;
 mod record;
+mod results;
 mod sketch;
 pub mod state;
 mod values;

@@ -8,6 +8,7 @@ mod run {
     pub(crate) mod law;
     pub(crate) mod owed;
     pub(crate) mod play;
+    pub(crate) mod promises;
     pub(crate) mod properties;
     pub(crate) mod questions;
     pub(crate) mod scripts;

@@ -17,6 +17,8 @@ use crate::codec::{Unreadable, run_effect, run_event, run_state};
 
 /// The kind of effect that carries out a part of a step.
 const PERFORM: &str = "perform";
+/// The kind of effect that starts a run again.
+const REPEAT: &str = "repeat";
 /// Who says what nobody else does.
 const ENGINE: &str = "engine";
 
@@ -32,6 +34,8 @@ pub struct RunActor {
     created: i64,
     /// Effects that are not settled.
     open: BTreeSet<String>,
+    /// Of a patrol that rests: the effect that starts the next turn, and when that is.
+    next_turn: Option<(String, Moment)>,
 }
 
 impl RunActor {
@@ -42,7 +46,16 @@ impl RunActor {
     pub fn create(plan: Arc<Plan>, definition: String, group: String, given: Given, now: Moment) -> (Self, Change) {
         let decision = begin(&plan, given.clone(), now);
         let state = RunState::new(&plan, given, now);
-        let mut actor = RunActor { plan, definition, group, state, version: 0, created: now.0, open: BTreeSet::new() };
+        let mut actor = RunActor {
+            plan,
+            definition,
+            group,
+            state,
+            version: 0,
+            created: now.0,
+            open: BTreeSet::new(),
+            next_turn: None,
+        };
         let mut change = actor.record(decision, Vec::new(), ENGINE, now);
         change.rows.insert(0, (run_state::GIVEN, Some(run_state::write_given(&actor.state.given))));
         (actor, change)
@@ -57,6 +70,7 @@ impl RunActor {
             version: stored.version,
             created: stored.header.card.created,
             open: stored.effects.iter().map(|open| open.effect.id.clone()).collect(),
+            next_turn: stored.effects.iter().find_map(|open| next_turn(&open.effect)),
             plan,
             state,
         })
@@ -75,6 +89,11 @@ impl RunActor {
     /// Where it is, and nothing else of it.
     pub fn into_state(self) -> RunState {
         self.state
+    }
+
+    /// When the next turn of a patrol begins, if it rests until then.
+    pub fn next_turn(&self) -> Option<Moment> {
+        self.next_turn.as_ref().map(|(_, at)| *at)
     }
 
     /// The bytes of its header and rows, as they would be stored now: what a fold of its log must add up to.
@@ -123,7 +142,7 @@ impl RunActor {
             status: self.state.status().into(),
             group: self.group.clone(),
             title: self.plan.recipe.name.to_string(),
-            open: self.state.end.is_none(),
+            open: self.state.end.is_none() || self.next_turn.is_some(),
             created: self.created,
             updated: now.0,
         };
@@ -156,13 +175,17 @@ impl RunActor {
         for (index, effect) in decision.effects.iter().enumerate() {
             self.store_effect(effect, index, &mut change);
         }
+        change.header = self.describe(now);
         self.version += change.events.len() as u64;
         change
     }
 
     /// Applies an event and notes which rows it changes.
     fn apply(&mut self, event: &Event, touched: &mut BTreeSet<RowKey>) {
-        if matches!(event, Event::LoopedBack { .. } | Event::Reopened { .. } | Event::Ended { .. }) {
+        if matches!(
+            event,
+            Event::LoopedBack { .. } | Event::Reopened { .. } | Event::Ending { .. } | Event::Ended { .. }
+        ) {
             // These reach many steps; comparing them all costs less than knowing the machine's rules a second time.
             let before = self.state.steps.clone();
             self.state.apply(&self.plan, event);
@@ -175,7 +198,9 @@ impl RunActor {
         match event {
             Event::PartStarted { step, part: Part::Item(item) }
             | Event::PartEnded { step, part: Part::Item(item), .. }
-            | Event::PartLost { step, part: Part::Item(item) } => touched.extend([run_state::item_key(*step, *item)]),
+            | Event::PartLost { step, part: Part::Item(item), .. } => {
+                touched.extend([run_state::item_key(*step, *item)])
+            }
             Event::StepStarted { step, .. } => {
                 let of_step = self.state.items.range((*step, 0)..(StepId(step.0 + 1), 0));
                 touched.extend(of_step.map(|((step, item), _)| run_state::item_key(*step, *item)));
@@ -203,8 +228,11 @@ impl RunActor {
             Effect::Notify(_) => (numbered, "notify"),
             Effect::RunCommand(_) => (numbered, "run_command"),
             Effect::Start { .. } => (numbered, "start"),
-            Effect::Repeat { .. } => (numbered, "repeat"),
+            Effect::Repeat { .. } => (numbered, REPEAT),
         };
+        if let Effect::Repeat { at } = effect {
+            self.next_turn = Some((id.clone(), *at));
+        }
         self.open.insert(id.clone());
         change.effects.push(StoredEffect {
             id,
@@ -218,6 +246,7 @@ impl RunActor {
         if !self.open.remove(effect) {
             return None;
         }
+        self.next_turn = self.next_turn.take().filter(|(id, _)| id != effect);
         let note = Note::Settled { effect: effect.to_owned(), error: error.map(str::to_owned) };
         self.version += 1;
         Some(Change {
@@ -256,6 +285,14 @@ impl RunActor {
             }
             Ok(_) | Err(_) => self.settle(effect, None, now),
         }
+    }
+}
+
+/// The effect that starts the next turn of a patrol, and when that is.
+fn next_turn(stored: &StoredEffect) -> Option<(String, Moment)> {
+    match run_effect::read(&stored.data) {
+        Ok(Effect::Repeat { at }) if stored.kind == REPEAT => Some((stored.id.clone(), at)),
+        Ok(_) | Err(_) => None,
     }
 }
 

@@ -53,8 +53,8 @@ struct Inner {
 struct Over {
     name: String,
     crab: String,
-    /// Its report was taken.
-    has_counted: bool,
+    /// Its report was taken, which said this.
+    counted_as: Option<String>,
 }
 
 struct Crab {
@@ -81,8 +81,8 @@ struct Job {
     wanted: Perform,
     /// What the crab calls its attempt, once it has begun.
     attempt: Option<String>,
-    /// Its report is on its way: whatever is withdrawn now is its own end.
-    is_reporting: bool,
+    /// Its report is on its way, which says this: whatever is withdrawn now is its own end.
+    reports: Option<String>,
     /// When its progress was last written down.
     progressed: Option<i64>,
 }

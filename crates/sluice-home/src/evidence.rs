@@ -53,6 +53,11 @@ pub(crate) fn begin(ground: &Ground, setting: &Setting, wanted: &Perform) -> Rec
     }
 }
 
+/// The record of a performance that began at an earlier moment: nobody has held it since.
+pub(crate) fn resumed(ground: &Ground, setting: &Setting, wanted: &Perform, began: Moment) -> Record {
+    Record { began, ..begin(ground, setting, wanted) }
+}
+
 impl Record {
     /// It has ended: what it gave is kept.
     pub(crate) fn end(self, ground: &Ground, setting: &Setting, wanted: &Perform, report: &Report) {

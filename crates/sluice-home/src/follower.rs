@@ -17,6 +17,7 @@ use sluice_worker::taskfile;
 use crate::attempts;
 use crate::evidence;
 use crate::ground::Ground;
+use crate::hands::run::task;
 use crate::runs;
 use crate::state_runs;
 use crate::tasks;
@@ -108,10 +109,11 @@ impl Follower {
         let mut touched = BTreeMap::new();
         let mut ended = BTreeSet::new();
         let mut waiting = BTreeSet::new();
+        let mut moved = BTreeSet::new();
         for logged in page {
-            if let Some(task) = tasks::id_of(&logged.stream).filter(|_| logged.event.kind == state_runs::STARTED) {
-                waiting.insert(task.to_owned());
-            }
+            let task = tasks::id_of(&logged.stream);
+            waiting.extend(task.filter(|_| logged.event.kind == state_runs::STARTED).map(str::to_owned));
+            moved.extend(task);
             let Some(id) = runs::id_of(&logged.stream) else { continue };
             self.learn(id, logged);
             touched.insert(id, logged.number);
@@ -127,8 +129,9 @@ impl Follower {
                 waiting.extend(Some(seen.state.given.origin.task.clone()).filter(|task| !task.is_empty()));
             }
         }
-        if let Err(problem) = waiting.iter().try_for_each(|task| state_runs::look(ground, task)) {
-            ground.log.line(&format!("a task has not heard of its run: {}", problem.message));
+        let heard = waiting.iter().try_for_each(|task| state_runs::look(ground, task));
+        if let Err(problem) = heard.and_then(|()| moved.iter().try_for_each(|moved| task::look(ground, moved))) {
+            ground.log.line(&format!("a task or a run has not heard of the other's end: {}", problem.message));
             return std::thread::park_timeout(PAUSE);
         }
         self.triggers.refresh(ground);

@@ -25,6 +25,7 @@ use crate::branches::Branches;
 use crate::clock::WallClock;
 use crate::crabs::Crabs;
 use crate::files::{self, FileRead};
+use crate::hands::run::Worktrees;
 use crate::house::House;
 use crate::mirrors::Mirrors;
 use crate::patrols::Later;
@@ -56,6 +57,8 @@ pub struct Ground {
     checkouts: Mutex<BTreeMap<SessionId, Snapshot>>,
     /// Sessions whose end is waited for.
     watched: Mutex<BTreeSet<SessionId>>,
+    /// The worktrees of runs that are there.
+    pub(crate) worktrees: Worktrees,
     /// One merge into a run's worktree at a time.
     merging: Mutex<()>,
     /// The files of processes.
@@ -107,6 +110,7 @@ impl Ground {
             asking: Mutex::default(),
             checkouts: Mutex::default(),
             watched: Mutex::default(),
+            worktrees: Worktrees::default(),
             merging: Mutex::default(),
             mirrors: Mirrors::default(),
             later: Later::default(),

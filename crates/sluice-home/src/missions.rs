@@ -187,7 +187,8 @@ pub(crate) fn mission(seen: &SeenRun) -> Value {
     let status = match &seen.state.end {
         None => "running",
         Some(End::Completed { .. }) => "completed",
-        Some(End::Failed { .. } | End::Cancelled { .. }) => "failed",
+        Some(End::Failed { .. }) => "failed",
+        Some(End::Cancelled { .. }) => "cancelled",
     };
     json!({
         "mission_id": seen.id,
@@ -196,7 +197,11 @@ pub(crate) fn mission(seen: &SeenRun) -> Value {
         "workflow_name": seen.plan.recipe.name.as_str(),
         "status": status,
         "worktree_path": burrow(&seen.id),
-        "error": if let Some(End::Failed { error }) = &seen.state.end { Some(error) } else { None },
+        "error": match &seen.state.end {
+            Some(End::Failed { error }) => Some(error),
+            Some(End::Cancelled { reason }) => Some(reason).filter(|reason| !reason.is_empty()),
+            Some(End::Completed { .. }) | None => None,
+        },
         "created_at_ms": seen.card.created,
         "updated_at_ms": seen.card.updated,
     })
@@ -224,6 +229,8 @@ fn task(ground: &Ground, seen: &SeenRun, id: StepId, step: &Step) -> Value {
         },
         "completed" => "completed",
         "skipped" => "skipped",
+        // It was never begun, and never will be.
+        "cancelled" if state.attempts == 0 => "skipped",
         _ => "failed",
     };
     let updated = state.ended.or(state.began).map_or(seen.card.created, |at| at.0);

@@ -1,4 +1,4 @@
-//! Patrols: recipes that start again when they have completed, and of which only the last few runs are kept.
+//! Patrols: recipes that start again when they have ended, and of which only the last few runs are kept.
 //!
 //! The wish to start again is an effect of the run that ended, so it outlives the engine. One thread waits for all of
 //! them: many patrols at rest must not take the threads of those who work.
@@ -104,12 +104,20 @@ pub(crate) fn wish(ground: &Ground, id: &str) -> Result<Option<String>, Problem>
     Ok(open.into_iter().find(|open| open.effect.kind == REPEAT).map(|open| open.effect.id))
 }
 
-/// Ends a patrol whose run has completed and whose next one has not begun. `None`: this is no such run.
+/// Ends a patrol whose run has ended and whose next one has not begun. `None`: this is no such run.
 pub(crate) fn end(ground: &Ground, seen: &SeenRun) -> Result<Option<()>, Problem> {
-    if seen.plan.recipe.repeat.is_none() || !matches!(seen.state.end, Some(End::Completed { .. })) {
+    let has_failed = match &seen.state.end {
+        Some(End::Completed { .. }) => false,
+        Some(End::Failed { .. }) => true,
+        Some(End::Cancelled { .. }) | None => return Ok(None),
+    };
+    if seen.plan.recipe.repeat.is_none() {
         return Ok(None);
     }
     let Some(effect) = wish(ground, &seen.id)? else {
+        if has_failed {
+            return Ok(None); // it is given up itself
+        }
         let message = format!("run {} has completed, and nothing follows from it any more", seen.id);
         let refused = Problem::new(Status::Refused, RefusalCode::Finished.as_str(), message);
         return Err(match newest(ground, &seen.id)? {
@@ -143,7 +151,7 @@ pub(crate) fn tidy(ground: &Ground, seen: &SeenRun) -> Result<(), Problem> {
     let Some(repeat) = &seen.plan.recipe.repeat else { return Ok(()) };
     let Some(reporter) = ground.reporter.get() else { return Ok(()) };
     let ids = turns(ground, &seen.id)?;
-    // The newest goes on, and this one is not settled before it is known that it does.
+    // Those after it go on.
     let ended: Vec<&String> = ids.iter().filter(|id| turn(id).1 <= turn(&seen.id).1).collect();
     let old = ended.len().saturating_sub((repeat.keep as usize).max(1));
     let mut forgotten: Vec<StreamId> = Vec::new();

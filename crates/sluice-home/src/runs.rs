@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sluice_api::Problem;
+use sluice_core::machine::Moment;
 use sluice_core::recipe::StepId;
 use sluice_core::run::{Given, Part, Plan, RunState};
 use sluice_engine::codec::run_state;
@@ -45,13 +46,15 @@ pub struct SeenRun {
     pub state: Arc<RunState>,
     /// What it carries out.
     pub plan: Arc<Plan>,
+    /// When the next turn of a patrol begins, if it rests until then.
+    pub next_turn: Option<Moment>,
 }
 
 impl SeenRun {
     fn of(id: &str, read: Read<RunActor>) -> SeenRun {
         let Read { version, card, actor } = read;
-        let plan = actor.plan().clone();
-        SeenRun { id: id.into(), version, card, state: Arc::new(actor.into_state()), plan }
+        let (plan, next_turn) = (actor.plan().clone(), actor.next_turn());
+        SeenRun { id: id.into(), version, card, state: Arc::new(actor.into_state()), plan, next_turn }
     }
 
     /// The step of this name.

@@ -32,6 +32,7 @@ pub(crate) fn step_ended(mut span: Span, report: &Report) {
         Report::Failed { kind: FailureKind::Failed, .. } => span.outcome("failed", true),
         Report::Failed { kind: FailureKind::Timeout, .. } => span.outcome("timeout", true),
         Report::Failed { kind: FailureKind::Crashed, .. } => span.outcome("crashed", true),
+        Report::Failed { kind: FailureKind::Lost, .. } => span.outcome("lost", true),
     }
 }
 

@@ -222,7 +222,7 @@ pub(crate) fn chain_to(ground: &Ground, task: &str) -> Result<Vec<String>, Probl
 }
 
 /// The run whose step a task is: its id says so.
-fn maker(task: &str) -> Option<&str> {
+pub(crate) fn maker(task: &str) -> Option<&str> {
     let mut parts = task.rsplitn(4, '-');
     let (part, attempt, step) = (parts.next()?, parts.next()?, parts.next()?);
     let numbers = [attempt, step].iter().all(|text| text.parse::<u32>().is_ok());

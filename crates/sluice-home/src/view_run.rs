@@ -3,13 +3,16 @@
 use serde_json::{Map, Number, Value, json};
 use sluice_core::recipe::{Data, StepId};
 use sluice_core::run::state::ItemStatus;
-use sluice_core::run::{End, Event, Failure, Kind, Question, StepState, StepStatus, Usage};
+use sluice_core::run::{End, Event, Failure, Kind, Outcome, Question, StepState, StepStatus, Usage};
 use sluice_engine::codec::run_event;
 use sluice_store::Logged;
 
 use crate::clock::written;
 use crate::runs::{SeenRun, Setting};
 use crate::view_process::summed_up;
+
+/// Bytes of what a command printed that are shown with a question or an event.
+const LONGEST_PRINTED: usize = 4 << 10;
 
 /// A run, for people and programs.
 pub fn run(seen: &SeenRun) -> Value {
@@ -35,6 +38,7 @@ pub fn run(seen: &SeenRun) -> Value {
         "steps": (0u32..).map(StepId).zip(&state.steps).map(|(id, step)| one_step(seen, id, step)).collect::<Vec<_>>(),
         "question": state.question().map(|(step, it)| question(seen, step, it)),
         "error": error,
+        "next_turn_at": seen.next_turn.map(|at| written(at.0)),
         "created_at": written(seen.card.created),
         "updated_at": written(seen.card.updated),
     })
@@ -56,6 +60,8 @@ fn one_step(seen: &SeenRun, id: StepId, state: &StepState) -> Value {
     let step = seen.plan.recipe.step(id);
     let needs: Vec<&str> = step.needs.iter().map(|need| seen.plan.recipe.step(*need).name.as_str()).collect();
     let outcome = state.latest.as_ref();
+    // What a failed attempt left counts as what was printed, and not as what the step gave.
+    let printed = state.left.as_ref().or(outcome);
     let status = match state.word() {
         "retrying" => "ready",
         word => word,
@@ -71,8 +77,10 @@ fn one_step(seen: &SeenRun, id: StepId, state: &StepState) -> Value {
         "round": state.round,
         "summary": outcome.map(|it| it.summary.clone()),
         "result": outcome.and_then(|it| it.result.clone()),
-        "output": outcome.map(|it| plain(&it.output)),
-        "usage": outcome.and_then(|it| it.usage.as_deref()).map(usage),
+        "output": printed.map(|it| plain(&it.output)),
+        "exit_code": printed.and_then(|it| it.exit_code),
+        "stderr": printed.and_then(|it| it.stderr.clone()),
+        "usage": printed.and_then(|it| it.usage.as_deref()).map(usage),
         "error": error(seen, &state.status),
         "items": items(seen, id),
         "started_at": state.began.map(|at| written(at.0)),
@@ -137,6 +145,11 @@ fn variables(seen: &SeenRun) -> Value {
 
 /// A question that waits for a person.
 pub fn question(seen: &SeenRun, step: StepId, question: &Question) -> Value {
+    // What the attempt printed that the question is about; an agent that asks has not ended.
+    let left = match &seen.state.step(step).status {
+        StepStatus::Held { .. } => seen.state.step(step).left.as_ref(),
+        _ => None,
+    };
     json!({
         "id": format!("{}/{}", seen.id, question.id),
         "kind": question.kind.word(),
@@ -144,10 +157,21 @@ pub fn question(seen: &SeenRun, step: StepId, question: &Question) -> Value {
         "recipe": seen.plan.recipe.name.as_str(),
         "step": seen.plan.recipe.step(step).name.as_str(),
         "reason": question.reason,
+        "exit_code": left.and_then(|it| it.exit_code),
+        "printed": left.map(printed).filter(|text| !text.is_empty()),
         "options": question.options(),
         "default": question.default,
         "deadline": question.deadline.map(|at| written(at.0)),
     })
+}
+
+/// The end of what a command printed: its output, and then its complaints.
+fn printed(outcome: &Outcome) -> String {
+    let output = if let Data::Text(text) = &outcome.output { text.as_str() } else { "" };
+    let texts = [output, outcome.stderr.as_deref().unwrap_or_default()];
+    let text = texts.map(str::trim_end).into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n");
+    let from = text.ceil_char_boundary(text.len().saturating_sub(LONGEST_PRINTED));
+    text[from..].to_owned()
 }
 
 /// Whether a run is shown as a process.
@@ -202,6 +226,13 @@ fn told(event: &Event, setting: &Setting, ended: Option<&SeenRun>) -> Vec<(Strin
         Event::StepCompleted { outcome, .. } => json!({
             "status": "completed", "output_summary": outcome.summary, "summary": outcome.summary, "result": outcome.result,
         }),
+        Event::AttemptFailed { outcome, .. } => json!({ "exit_code": outcome.exit_code, "printed": printed(outcome) }),
+        Event::StepCancelled { .. } => json!({ "status": "cancelled" }),
+        Event::Ending { end, .. } => json!({ "end": match end {
+            End::Completed { .. } => "completed",
+            End::Failed { .. } => "failed",
+            End::Cancelled { .. } => "cancelled",
+        } }),
         Event::StepFailed { failure, .. } => json!({ "status": "failed", "error": failure.words(&setting.plan) }),
         Event::StepRetried { failure, .. } | Event::StepStopping { failure, .. } => {
             json!({ "error": failure.words(&setting.plan) })

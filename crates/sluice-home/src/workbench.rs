@@ -34,6 +34,8 @@ use versions::Versions;
 
 /// How long an agent may take to end.
 pub(crate) const GRACE: Duration = Duration::from_secs(5);
+/// The exit code of a command that a signal ended is the signal's number above this, as a shell has it.
+pub(crate) const SIGNALLED: i32 = 128;
 /// How long what a cancelled run has started may take to end by itself.
 const HURRY: Duration = Duration::from_millis(500);
 

@@ -41,6 +41,7 @@ mod e2e {
     pub(crate) mod persistent_flow;
     pub(crate) mod processes;
     pub(crate) mod run_kills;
+    pub(crate) mod run_promises;
     pub(crate) mod run_words;
     pub(crate) mod serve;
     pub(crate) mod state_runs;

@@ -171,7 +171,10 @@ impl Checker<'_> {
             self.findings.definition_name(name, "a recipe");
         }
         let trigger = self.trigger();
-        let steps: Vec<Option<Step>> = (0..draft.steps.len()).map(|index| self.step(index)).collect();
+        let mut steps: Vec<Option<Step>> = (0..draft.steps.len()).map(|index| self.step(index)).collect();
+        if draft.dialect == Dialect::Manifest {
+            self.reviews_again(&mut steps);
+        }
         let on_complete = draft.on_complete.iter().map(|hook| self.hook(hook)).collect();
         let on_fail = draft.on_fail.iter().map(|hook| self.hook(hook)).collect();
         Some(Recipe {
@@ -281,6 +284,24 @@ impl Checker<'_> {
         let to = self.scope.step(reviewed)?;
         let back = LoopBack { to, max: max.value, on_exhausted: OnExhausted::Fail };
         self.order.needs(index).contains(&back.to).then_some(back)
+    }
+
+    /// In a manifest whoever mends what a review found is reviewed again, once, without saying so: else nobody would
+    /// know whether it is mended. Of several that follow a failed review, the first does.
+    fn reviews_again(&self, steps: &mut [Option<Step>]) {
+        for index in 0..steps.len() {
+            let written = &self.draft.steps[index];
+            let Some(step) = steps[index].as_ref().filter(|step| step.loop_back.is_none()) else { continue };
+            let reviewed = step.condition.as_ref().and_then(failed_review).and_then(|name| self.scope.step(name));
+            let Some(to) = reviewed.filter(|to| written.max_retries.is_none() && step.needs.contains(to)) else {
+                continue;
+            };
+            let loops_there = |step: &Step| step.loop_back.as_ref().is_some_and(|back| back.to == to);
+            if !steps.iter().flatten().any(loops_there) {
+                let back = LoopBack { to, max: 1, on_exhausted: OnExhausted::Fail };
+                steps[index].iter_mut().for_each(|step| step.loop_back = Some(back.clone()));
+            }
+        }
     }
 
     fn explicit_loop(&mut self, step: &draft::Step, written: &draft::LoopBack, index: usize) -> Option<LoopBack> {

@@ -13,7 +13,7 @@ use super::event::{Answerer, Event, Outcome, Question, QuestionKind};
 use super::input::{Ask, Asker, Input, Mode, Report, Speaker};
 use super::record::Book;
 use super::sketch::Sketch;
-use super::state::{StepStatus, parts};
+use super::state::{StepStatus, attempt_of, parts};
 use crate::machine::{Refusal, RefusalCode};
 use crate::recipe::{FailureKind, StepId, Work};
 
@@ -55,7 +55,7 @@ impl Sketch<'_> {
         }
         let under_way = match &state.status {
             StepStatus::Running(progress) | StepStatus::Stopping(progress, _) => {
-                state.attempts == by.attempt && parts(self, by.step, progress).contains(&by.part)
+                attempt_of(self, by.step, by.part) == by.attempt && parts(self, by.step, progress).contains(&by.part)
             }
             _ => false,
         };
@@ -111,7 +111,7 @@ impl Sketch<'_> {
     pub(super) fn time_goes_on(&mut self, id: StepId) {
         let state = self.step(id);
         let Some(timeout) = self.plan.recipe.step(id).timeout.filter(|_| state.is_busy()) else { return };
-        let key = TimerKey::Timeout(id, state.attempts);
+        let key = TimerKey::Timeout(id, state.since);
         let at = self.now.after(timeout);
         self.wants(Effect::SetTimer(key, at));
     }

@@ -1,18 +1,28 @@
 //! The decisions of a run: what an input leads to, and what can go on because of it.
 
+use std::collections::BTreeSet;
+use std::time::Duration;
+
 use super::agents::may_say;
 use super::effect::{Effect, Part, TimerKey};
 use super::event::{Event, Failure, Outcome, QuestionKind, SkipReason};
 use super::input::{Given, Input, Mode, Report};
 use super::law::Status;
 use super::parts::CONFLICT;
-use super::plan::Plan;
+use super::plan::{Loop, Plan};
 use super::record::{Book, MOST_LOSSES, asks};
 use super::sketch::Sketch;
-use super::state::{End, Progress, RunState, StepStatus, parts, takes_place};
+use super::state::{End, Progress, RunState, StepState, StepStatus, attempt_of, parts, takes_place};
 use super::values::Locals;
 use crate::machine::{Decision, Moment, Refusal, RefusalCode};
-use crate::recipe::{FailureKind, Join, OnExhausted, StepId, Work};
+use crate::recipe::{FailureKind, Join, OnExhausted, Step, StepId, Work};
+
+/// How long the engine waits before it starts again what went away a second time with its worker; then twice as long.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+/// And at most so long.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+/// The exit code of a command that has none: nobody saw it end.
+const NO_EXIT_CODE: i32 = -1;
 
 type Decided = Result<Decision<Event, Effect>, Refusal>;
 
@@ -42,7 +52,7 @@ pub fn decide(plan: &Plan, state: &RunState, input: &Input, now: Moment) -> Deci
         Input::Ended { step, attempt, part, report } => sketch.ended(*step, *attempt, *part, report)?,
         Input::Lost { step, attempt, part } => {
             let error = "its worker went away".to_owned();
-            let report = Report::Failed { kind: FailureKind::Crashed, error, outcome: Outcome::default() };
+            let report = Report::Failed { kind: FailureKind::Lost, error, outcome: Outcome::default() };
             sketch.ended(*step, *attempt, *part, &report)?;
         }
         Input::Timer(key) => sketch.timer(*key),
@@ -149,17 +159,61 @@ impl Sketch<'_> {
     /// Whether a step could begin at once.
     fn has_room(&self, id: StepId) -> bool {
         let free = self.running() < self.plan.recipe.max_parallel || !takes_place(self.plan.recipe.step(id));
-        free && self.base.given.mode == Mode::Engine && self.end().is_none()
+        free && self.base.given.mode == Mode::Engine && self.end().is_none() && !self.is_stopping()
     }
 
-    /// Whether what the condition of `reader` reads can still become something else: a loop may run it again.
+    /// Whether the run is being ended, and what is not to go on has not ended yet: it may still work where others tidy up.
+    fn is_stopping(&self) -> bool {
+        let goes = |id: StepId| matches!(self.kind(id), Status::Running | Status::Stopping);
+        let all = (0u32..).map(StepId).zip(&self.plan.recipe.steps);
+        self.ending().is_some() && all.into_iter().any(|(id, step)| !step.always && goes(id))
+    }
+
+    /// Whether what the condition of `reader` reads can still become something else: a loop may run it again. Steps that
+    /// wait for nothing but each other change nothing any more.
     fn may_change(&self, reader: StepId) -> bool {
+        let mut seen = BTreeSet::from([reader]);
+        let mut open = vec![reader];
+        while let Some(id) = open.pop() {
+            let needs: Vec<StepId> = self.open_needs(id).collect();
+            let awaited = if needs.is_empty() { self.loops_that_change(id) } else { needs };
+            for step in awaited {
+                if self.goes_on(step) {
+                    return true;
+                }
+                if seen.insert(step) {
+                    open.push(step);
+                }
+            }
+        }
+        false
+    }
+
+    fn open_needs(&self, id: StepId) -> impl Iterator<Item = StepId> {
+        self.plan.recipe.step(id).needs.iter().copied().filter(|need| !self.kind(*need).has_ended())
+    }
+
+    /// The steps whose loops would run again what the condition of `reader` reads.
+    fn loops_that_change(&self, reader: StepId) -> Vec<StepId> {
         let reads = &self.plan.reads[reader.0 as usize];
-        self.plan.loops.iter().any(|way| {
+        let changes = |way: &&Loop| {
             let alive = !self.kind(way.from).has_ended() && !self.is_exhausted(way.from);
             // What lies in the loop is decided anew in each round, and must be decided for the loop to go round.
             alive && !way.body.contains(&reader) && way.body.iter().any(|step| reads.contains(step))
-        })
+        };
+        self.plan.loops.iter().filter(changes).map(|way| way.from).collect()
+    }
+
+    /// Whether a step will come to its end by itself, or by what a person says.
+    fn goes_on(&self, id: StepId) -> bool {
+        match self.kind(id) {
+            Status::Ready | Status::Running | Status::Stopping | Status::Retrying | Status::Held => true,
+            Status::Completed | Status::Failed | Status::Skipped | Status::Cancelled => false,
+            Status::Waiting => {
+                let condition = self.plan.recipe.step(id).condition.as_ref();
+                self.open_needs(id).next().is_none() && condition.is_none_or(|condition| self.holds(condition, id))
+            }
+        }
     }
 
     fn is_exhausted(&self, id: StepId) -> bool {
@@ -177,49 +231,60 @@ impl Sketch<'_> {
             StepStatus::Stopping(progress, failure) => (progress.clone(), Some(failure.clone())),
             _ => return Err(over()),
         };
-        if state.attempts != attempt || !parts(self, id, &progress).contains(&part) {
+        if attempt_of(self, id, part) != attempt || !parts(self, id, &progress).contains(&part) {
             return Err(over());
         }
+        let since = state.since;
         let report = &self.settled(id, part, report);
         let withdrawn = self.withdraw(id, Some(part));
         self.part_over(id, part, report, stopping);
-        if withdrawn && self.step(id).attempts == attempt {
+        if withdrawn && self.step(id).since == since {
             self.time_goes_on(id);
         }
         Ok(())
     }
 
     fn part_over(&mut self, id: StepId, part: Part, report: &Report, stopping: Option<Failure>) {
-        let losses = self.step(id).losses;
         match (report, part) {
-            (Report::Completed(outcome), Part::Whole) => match self.plan.missing_from(id, outcome) {
-                None => self.completes(id, outcome.clone()),
-                Some(error) => {
-                    let failure = stopping.unwrap_or(Failure::Attempt { kind: FailureKind::Failed, error });
-                    self.attempt_failed(id, failure, outcome.clone());
+            (Report::Completed(outcome), Part::Whole) => {
+                let outcome = self.plan.heard(id, outcome);
+                match self.plan.missing_from(id, &outcome) {
+                    None => self.completes(id, outcome),
+                    Some(error) => {
+                        let failure = stopping.unwrap_or(Failure::Attempt { kind: FailureKind::Failed, error });
+                        self.attempt_failed(id, failure, outcome);
+                    }
                 }
-            },
-            (Report::Completed(outcome), Part::Turn(_)) => {
+            }
+            (Report::Completed(outcome), Part::Turn(_) | Part::Item(_)) => {
                 self.happens(Event::PartEnded { step: id, part, result: Ok(outcome.clone()) });
                 self.unless_stopping(id, stopping);
             }
             (Report::Completed(verdict), Part::Arbiter(turn)) => self.judged(id, turn, verdict, stopping),
-            (Report::Completed(outcome), Part::Item(_)) => {
-                self.happens(Event::PartEnded { step: id, part, result: Ok(outcome.clone()) });
-                self.unless_stopping(id, stopping);
-            }
-            (Report::Failed { kind: FailureKind::Crashed, .. }, Part::Item(_)) if losses < MOST_LOSSES => {
-                self.happens(Event::PartLost { step: id, part });
-                self.unless_stopping(id, stopping);
-            }
-            (Report::Failed { error, .. }, Part::Item(_)) => {
-                self.happens(Event::PartEnded { step: id, part, result: Err(error.clone()) });
+            (Report::Failed { kind, error, .. }, Part::Item(item)) => {
+                let losses = self.item(id, item).map_or(0, |it| it.losses);
+                match *kind == FailureKind::Lost && losses < MOST_LOSSES {
+                    true => self.item_lost(id, part, losses),
+                    false => self.happens(Event::PartEnded { step: id, part, result: Err(error.clone()) }),
+                }
                 self.unless_stopping(id, stopping);
             }
             (Report::Failed { kind, error, outcome }, Part::Whole | Part::Turn(_) | Part::Arbiter(_)) => {
                 let failure = stopping.unwrap_or(Failure::Attempt { kind: *kind, error: error.clone() });
                 self.attempt_failed(id, failure, outcome.clone());
             }
+        }
+    }
+
+    /// An item went away with its worker: it is made again, as an attempt of its own.
+    fn item_lost(&mut self, id: StepId, part: Part, losses: u32) {
+        let pause = pause_after(losses);
+        let until = Some(self.now.after(pause)).filter(|_| !pause.is_zero());
+        self.happens(Event::PartLost { step: id, part, until });
+        let is_running = self.kind(id) == Status::Running;
+        if let Some(until) = until.filter(|_| is_running) {
+            let attempt = self.step(id).attempts;
+            self.wants(Effect::SetTimer(TimerKey::Backoff(id, attempt), until));
         }
     }
 
@@ -245,6 +310,8 @@ impl Sketch<'_> {
             }
             _ => return,
         };
+        let result = verdict.result.as_ref().map(|word| word.trim().to_lowercase());
+        let verdict = Outcome { result, ..verdict.clone() };
         self.happens(Event::PartEnded { step: id, part: Part::Arbiter(turn), result: Ok(verdict.clone()) });
         let on_max = match &self.plan.recipe.step(id).work {
             Work::AgentLoop { on_max, .. } => *on_max,
@@ -258,10 +325,10 @@ impl Sketch<'_> {
                 self.holds_up(id, QuestionKind::MaxIterations, reason);
             }
             Some("actionable") => self.completes(id, Outcome { result: Some("actionable".into()), ..work }),
-            _ => {
-                let error = "the arbiter said neither `done` nor `actionable`".to_owned();
-                let failure = Failure::Attempt { kind: FailureKind::Failed, error };
-                self.attempt_failed(id, failure, Outcome::default());
+            other => {
+                let said = other.map(|word| format!("`{word}`, which is ")).unwrap_or_default();
+                let reason = format!("the arbiter said {said}neither `done` nor `actionable`");
+                self.holds_up(id, QuestionKind::Undecided, reason);
             }
         }
     }
@@ -271,22 +338,29 @@ impl Sketch<'_> {
             outcome.result = Some("PASS".into());
         }
         let now = self.now;
-        self.clear_timeout(id);
+        self.clear_timers(id);
         self.happens(Event::StepCompleted { step: id, outcome, at: now });
-        if let Some(way) = self.plan.loop_from(id).filter(|_| !self.is_exhausted(id)) {
+        if let Some(way) = self.plan.loop_from(id).filter(|_| self.ending().is_none() && !self.is_exhausted(id)) {
             self.happens(Event::LoopedBack { from: id, to: way.to });
         }
     }
 
     pub(super) fn fails(&mut self, id: StepId, failure: Failure) {
         let now = self.now;
-        self.clear_timeout(id);
+        self.clear_timers(id);
         self.happens(Event::StepFailed { step: id, failure, at: now });
     }
 
     /// An attempt has failed: it is made again, or a person is asked, or the step has failed.
     fn attempt_failed(&mut self, id: StepId, failure: Failure, outcome: Outcome) {
         let step = self.plan.recipe.step(id);
+        let code = outcome.exit_code;
+        self.leaves(id, &failure, outcome);
+        if self.ending().is_some() && !step.always {
+            let at = self.now;
+            self.clear_timers(id);
+            return self.happens(Event::StepCancelled { step: id, at });
+        }
         // Made again it would only be in conflict again, unless a person has looked at both.
         if let Failure::Attempt { error, .. } = &failure
             && step.own_workspace
@@ -295,30 +369,16 @@ impl Sketch<'_> {
             return self.holds_up(id, QuestionKind::PartialFailure, error.clone());
         }
         let state = self.step(id);
-        let kind = match &failure {
-            Failure::Attempt { kind, .. } => *kind,
-            Failure::Upstream(_) | Failure::Undefined(_) | Failure::LoopExhausted | Failure::Aborted => {
-                FailureKind::Failed
-            }
-        };
-        let allowed = step.retry.on.is_empty() || step.retry.on.contains(&kind);
-        let (again, wait) = match kind {
-            FailureKind::Crashed if state.losses < MOST_LOSSES => (true, std::time::Duration::ZERO),
-            _ => {
-                let doubled = step.retry.backoff.saturating_mul(1u32.checked_shl(state.failures).unwrap_or(u32::MAX));
-                (allowed && state.failures < step.retry.max, doubled)
-            }
-        };
-        let (until, attempt) = (self.now.after(wait), state.attempts);
-        if again {
-            self.clear_timeout(id);
+        if let Some(wait) = again_after(step, state, &failure) {
+            let (until, attempt) = (self.now.after(wait), state.attempts);
+            self.clear_timers(id);
             self.happens(Event::StepRetried { step: id, failure, until });
             match wait.is_zero() {
                 true => self.start(id),
                 false => self.wants(Effect::SetTimer(TimerKey::Backoff(id, attempt), until)),
             }
         } else if let Work::Gate { message, .. } = &step.work {
-            let code = outcome.exit_code.map(|code| format!("exit code {code}"));
+            let code = code.map(|code| format!("exit code {code}"));
             let reason = format!("the check failed: {}", code.unwrap_or_else(|| failure.describe(self)));
             // What its author says about it comes first; words that cannot be filled are no reason to say nothing.
             let words = message.as_ref().and_then(|text| self.fill(text, id, &Locals::default()).ok());
@@ -326,6 +386,17 @@ impl Sketch<'_> {
             self.holds_up(id, QuestionKind::Gate, reason);
         } else {
             self.fails(id, failure);
+        }
+    }
+
+    /// Keeps what a failed attempt left behind. After any end of a command its exit code and what it printed are there.
+    fn leaves(&mut self, id: StepId, failure: &Failure, mut outcome: Outcome) {
+        if matches!(self.plan.recipe.step(id).work, Work::Script { .. } | Work::Gate { .. }) {
+            outcome.exit_code.get_or_insert(NO_EXIT_CODE);
+            outcome.stderr.get_or_insert_with(|| failure.describe(self));
+        }
+        if outcome != Outcome::default() {
+            self.happens(Event::AttemptFailed { step: id, outcome });
         }
     }
 
@@ -337,7 +408,7 @@ impl Sketch<'_> {
             TimerKey::Timeout(id, attempt) => {
                 let state = self.step(id);
                 // While a person is asked the time of the step stands still.
-                if state.attempts == attempt && state.is_busy() {
+                if state.since == attempt && state.is_busy() {
                     let error = "it took longer than its `timeout`".to_owned();
                     self.stops(id, Failure::Attempt { kind: FailureKind::Timeout, error });
                 }
@@ -345,14 +416,24 @@ impl Sketch<'_> {
             TimerKey::Backoff(id, attempt) => {
                 if self.kind(id) == Status::Retrying && self.step(id).attempts == attempt {
                     self.start(id);
+                } else {
+                    self.item_due(id, attempt);
                 }
             }
             TimerKey::Question(question) => self.unanswered(question),
-            TimerKey::Run => {
-                self.stop_everything();
-                let error = "the run took longer than its `timeout`".to_owned();
-                self.ends(End::Failed { error });
-            }
+            TimerKey::Run => match self.ending().cloned() {
+                Some(end) => self.ends_now(end),
+                None => self.end_as(End::Failed { error: "the run took longer than its `timeout`".to_owned() }),
+            },
+        }
+    }
+
+    /// The time of an item has come that was lost.
+    fn item_due(&mut self, id: StepId, attempt: u32) {
+        let StepStatus::Running(Progress::Items { total, .. }) = self.step(id).status else { return };
+        let is_due = |item: &u32| self.item(id, *item).is_some_and(|it| it.due.is_some() && it.attempt == attempt);
+        if let Some(item) = (0..total).find(is_due) {
+            self.begin_item(id, item);
         }
     }
 
@@ -360,18 +441,37 @@ impl Sketch<'_> {
     pub(super) fn stops(&mut self, id: StepId, failure: Failure) {
         let state = self.step(id);
         let StepStatus::Running(progress) = &state.status else { return };
-        let (attempt, stops) = (state.attempts, parts(self, id, progress));
-        self.happens(Event::StepStopping { step: id, failure });
-        stops.into_iter().for_each(|part| self.wants(Effect::Stop { step: id, attempt, part }));
+        let stops: Vec<(u32, Part)> =
+            parts(self, id, progress).into_iter().map(|part| (attempt_of(self, id, part), part)).collect();
+        self.clear_timers(id);
+        self.happens(Event::StepStopping { step: id, failure: failure.clone() });
+        if stops.is_empty() {
+            return self.attempt_failed(id, failure, Outcome::default());
+        }
+        stops.into_iter().for_each(|(attempt, part)| self.wants(Effect::Stop { step: id, attempt, part }));
     }
+}
 
-    /// The run ends: nobody waits for what is under way, nor for what it has asked.
-    pub(super) fn stop_everything(&mut self) {
-        for step in self.asking() {
-            self.withdraw(step, None);
-        }
-        for (step, attempt, part) in self.base.under_way() {
-            self.wants(Effect::Stop { step, attempt, part });
-        }
+/// How long the engine waits before it starts again what went away with its worker: the first time not at all.
+fn pause_after(losses: u32) -> Duration {
+    match losses {
+        0 => Duration::ZERO,
+        more => FIRST_PAUSE.saturating_mul(1u32.checked_shl(more - 1).unwrap_or(u32::MAX)).min(LONGEST_PAUSE),
     }
+}
+
+/// How long it is until a step is tried again; `None`: it is not.
+fn again_after(step: &Step, state: &StepState, failure: &Failure) -> Option<Duration> {
+    let kind = match failure {
+        Failure::Attempt { kind: FailureKind::Lost, .. } if state.losses < MOST_LOSSES => {
+            return Some(pause_after(state.losses));
+        }
+        // A worker that goes away again and again is a crash of what it does.
+        Failure::Attempt { kind: FailureKind::Lost, .. } => FailureKind::Crashed,
+        Failure::Attempt { kind, .. } => *kind,
+        Failure::Upstream(_) | Failure::Undefined(_) | Failure::LoopExhausted | Failure::Aborted => FailureKind::Failed,
+    };
+    let allowed = step.retry.on.is_empty() || step.retry.on.contains(&kind);
+    let doubled = step.retry.backoff.saturating_mul(1u32.checked_shl(state.failures).unwrap_or(u32::MAX));
+    (allowed && state.failures < step.retry.max).then_some(doubled)
 }

@@ -44,12 +44,14 @@ pub enum Event {
         /// With what; or why not.
         result: Result<Outcome, String>,
     },
-    /// A part of an attempt was lost with its worker, and is done again.
+    /// A part of an attempt was lost with its worker, and is done again as an attempt of its own.
     PartLost {
         /// Of this step.
         step: StepId,
         /// Which.
         part: Part,
+        /// Not before; `None`: at once.
+        until: Option<Moment>,
     },
     /// A step has completed.
     StepCompleted {
@@ -59,6 +61,13 @@ pub enum Event {
         outcome: Outcome,
         /// Then.
         at: Moment,
+    },
+    /// An attempt has failed and left something behind, such as a command's exit code and what it printed.
+    AttemptFailed {
+        /// Of this step.
+        step: StepId,
+        /// What it left.
+        outcome: Outcome,
     },
     /// A step has failed for good.
     StepFailed {
@@ -160,6 +169,20 @@ pub enum Event {
         /// Because of this.
         reason: String,
     },
+    /// The run is being ended: what is under way is stopped, and then only the steps run that always do.
+    Ending {
+        /// How it will have ended.
+        end: super::state::End,
+        /// Then.
+        at: Moment,
+    },
+    /// A step was ended because the run is.
+    StepCancelled {
+        /// Which.
+        step: StepId,
+        /// Then.
+        at: Moment,
+    },
     /// The run has ended.
     Ended {
         /// How.
@@ -179,7 +202,9 @@ impl Event {
             | Event::PartEnded { step, .. }
             | Event::PartLost { step, .. }
             | Event::StepCompleted { step, .. }
+            | Event::AttemptFailed { step, .. }
             | Event::StepFailed { step, .. }
+            | Event::StepCancelled { step, .. }
             | Event::StepRetried { step, .. }
             | Event::StepSkipped { step, .. }
             | Event::StepHeld { step, .. }
@@ -190,7 +215,7 @@ impl Event {
             | Event::StepStopping { step, .. }
             | Event::Blocked { step, .. }
             | Event::Reopened { step, .. } => Some(*step),
-            Event::Started { .. } | Event::LoopedBack { .. } | Event::Ended { .. } => None,
+            Event::Started { .. } | Event::LoopedBack { .. } | Event::Ending { .. } | Event::Ended { .. } => None,
         }
     }
 }
@@ -306,7 +331,8 @@ impl Question {
             QuestionKind::Gate
             | QuestionKind::MaxIterations
             | QuestionKind::PartialFailure
-            | QuestionKind::LoopExhausted => self.kind.options().contains(&option),
+            | QuestionKind::LoopExhausted
+            | QuestionKind::Undecided => self.kind.options().contains(&option),
         }
     }
 }
@@ -324,6 +350,8 @@ pub enum QuestionKind {
     LoopExhausted,
     /// An agent wants to know something.
     Clarification,
+    /// An arbiter said neither that the work is done nor that it is not.
+    Undecided,
 }
 
 impl QuestionKind {
@@ -335,6 +363,7 @@ impl QuestionKind {
             QuestionKind::PartialFailure => "partial_failure",
             QuestionKind::LoopExhausted => "loop_exhausted",
             QuestionKind::Clarification => "clarification",
+            QuestionKind::Undecided => "undecided",
         }
     }
 
@@ -342,7 +371,9 @@ impl QuestionKind {
     pub fn options(self) -> &'static [&'static str] {
         match self {
             QuestionKind::Gate | QuestionKind::LoopExhausted => &["retry", "skip", "abort"],
-            QuestionKind::MaxIterations | QuestionKind::PartialFailure => &["retry", "continue", "skip", "abort"],
+            QuestionKind::MaxIterations | QuestionKind::PartialFailure | QuestionKind::Undecided => {
+                &["retry", "continue", "skip", "abort"]
+            }
             QuestionKind::Clarification => &[],
         }
     }

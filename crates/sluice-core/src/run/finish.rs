@@ -1,7 +1,11 @@
 //! The end of a run, and what is done because of it.
 
+use std::time::Duration;
+
 use super::effect::{Effect, TimerKey};
 use super::event::{Event, Failure};
+use super::input::Mode;
+use super::law::Status;
 use super::plan::Plan;
 use super::record::Book;
 use super::sketch::Sketch;
@@ -9,9 +13,49 @@ use super::state::{End, StepStatus};
 use super::values::Locals;
 use crate::recipe::{RunHook, StepId};
 
+/// How long the steps that always run may take after a run was cancelled or took too long.
+const LONGEST_ENDING: Duration = Duration::from_secs(600);
+
 impl Sketch<'_> {
+    /// Ends the run before its steps have ended. The steps that always run do so first, within [`LONGEST_ENDING`].
+    pub(super) fn end_as(&mut self, end: End) {
+        let all = || (0u32..).map(StepId).take(self.plan.recipe.steps.len());
+        let cleans_up = |id: &StepId| match self.kind(*id) {
+            Status::Waiting | Status::Ready | Status::Running | Status::Stopping | Status::Retrying => {
+                self.plan.recipe.step(*id).always
+            }
+            Status::Held | Status::Completed | Status::Failed | Status::Skipped | Status::Cancelled => false,
+        };
+        if self.base.given.mode == Mode::ByHand || self.ending().is_some() || !all().any(|id| cleans_up(&id)) {
+            return self.ends_now(end);
+        }
+        let at = self.now;
+        let others: Vec<StepId> = all().filter(|id| !cleans_up(id) && !self.kind(*id).has_ended()).collect();
+        for id in &others {
+            self.withdraw(*id, None);
+            self.clear_timers(*id);
+        }
+        self.happens(Event::Ending { end, at });
+        others.into_iter().for_each(|id| self.stops(id, Failure::Aborted));
+        self.wants(Effect::SetTimer(TimerKey::Run, at.after(LONGEST_ENDING)));
+    }
+
+    /// Ends the run with everything that is under way.
+    pub(super) fn ends_now(&mut self, end: End) {
+        for step in self.asking() {
+            self.withdraw(step, None);
+        }
+        for (step, attempt, part) in self.base.under_way() {
+            self.wants(Effect::Stop { step, attempt, part });
+        }
+        self.ends(end);
+    }
+
     /// Every step has ended, and so has the run.
     pub(super) fn finish(&mut self) {
+        if let Some(end) = self.ending().cloned() {
+            return self.ends(end);
+        }
         let failed =
             (0u32..).map(StepId).take(self.plan.recipe.steps.len()).find_map(|id| match &self.step(id).status {
                 StepStatus::Failed(failure) if !matches!(failure, Failure::Upstream(_)) => {
@@ -32,11 +76,18 @@ impl Sketch<'_> {
             End::Failed { .. } => recipe.on_fail.as_slice(),
             End::Cancelled { .. } => &[],
         };
-        // One that failed waits for whoever looks after it; tried again and completed, it repeats.
-        let repeats = matches!(end, End::Completed { .. });
+        // A turn that failed is no reason for the next to be left out; only a person ends a patrol.
+        let (repeats, failed) = match &end {
+            End::Completed { .. } => (true, None),
+            End::Failed { error } => (true, Some(error.clone())),
+            End::Cancelled { .. } => (false, None),
+        };
         let at = self.now;
-        if recipe.timeout.is_some() {
+        if recipe.timeout.is_some() || self.ending().is_some() {
             self.wants(Effect::ClearTimer(TimerKey::Run));
+        }
+        if self.open() > 0 {
+            (0u32..).map(StepId).take(recipe.steps.len()).for_each(|id| self.clear_timers(id));
         }
         self.happens(Event::Ended { end, at });
         for hook in hooks {
@@ -44,6 +95,9 @@ impl Sketch<'_> {
             self.wants(effect);
         }
         if let Some(repeat) = recipe.repeat.as_ref().filter(|_| repeats) {
+            if let Some(error) = failed {
+                self.wants(Effect::Notify(format!("a turn of the patrol `{}` failed: {error}", recipe.name)));
+            }
             self.wants(Effect::Repeat { at: at.after(repeat.every) });
         }
     }

@@ -41,6 +41,8 @@ pub struct Origin {
     pub kind: Kind,
     /// The repository or folder it was started in.
     pub root: String,
+    /// The commit that its worktree is made from when a step first needs it; empty: none is made.
+    pub base: String,
     /// The agent program of steps that name none; empty: the home's.
     pub harness: String,
     /// The recipes whose runs led to this one, the first of them first; empty: a person started it.

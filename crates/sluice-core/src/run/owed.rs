@@ -76,15 +76,27 @@ impl Plan {
     /// What is missing from what an agent gave, in words.
     pub(super) fn missing_from(&self, id: StepId, outcome: &Outcome) -> Option<String> {
         let given = |owed: &&Owed| match &owed.what {
-            What::Result => outcome.result.is_some(),
+            What::Result => outcome.result.as_ref().is_some_and(|word| self.results[id.0 as usize].takes(word)),
             What::Inside(path) => outcome.output.at(path).is_some(),
             What::List(path) => matches!(outcome.output.at(path), Some(Data::List(_))),
         };
         let owed = self.owed[id.0 as usize].iter().find(|owed| !given(owed))?;
         let reader = &self.recipe.step(owed.reader).name;
-        Some(match owed.what {
-            What::Result | What::Inside(_) => format!("it did not give `{}`, which `{reader}` depends on", owed.path),
-            What::List(_) => format!("it did not give a list as `{}`, which `{reader}` goes over", owed.path),
+        Some(match (&owed.what, &outcome.result) {
+            (What::Result, Some(word)) => format!(
+                "its result `{}` is none of those that `{reader}` and others wait for: {}",
+                clip(word),
+                self.results[id.0 as usize].known()
+            ),
+            (What::Result | What::Inside(_), _) => {
+                format!("it did not give `{}`, which `{reader}` depends on", owed.path)
+            }
+            (What::List(_), _) => format!("it did not give a list as `{}`, which `{reader}` goes over", owed.path),
         })
     }
+}
+
+/// The beginning of a word that an agent made up.
+fn clip(word: &str) -> String {
+    word.chars().take(80).collect()
 }

@@ -4,7 +4,7 @@ use super::effect::{Effect, Job, Part, Perform, TimerKey};
 use super::event::{Event, Failure, Outcome, Question, QuestionKind};
 use super::record::{Book, asks};
 use super::sketch::Sketch;
-use super::state::{ItemStatus, Progress, StepStatus};
+use super::state::{ItemState, ItemStatus, Progress, StepStatus, attempt_of, parts, timers};
 use super::values::{Locals, history};
 use crate::recipe::{Data, FailureKind, Items, StepId, Work};
 
@@ -81,7 +81,7 @@ impl Sketch<'_> {
 
     fn perform(&mut self, id: StepId, part: Part, job: Job) {
         let step = self.plan.recipe.step(id);
-        let attempt = self.step(id).attempts;
+        let attempt = attempt_of(self, id, part);
         self.wants(Effect::Perform(Box::new(Perform {
             step: id,
             attempt,
@@ -134,24 +134,17 @@ impl Sketch<'_> {
 
     /// Begins as many items as there is room for; ends the step when all have ended.
     fn more_items(&mut self, id: StepId, total: u32, next: u32, mut running: u32, failed: u32) {
-        let Work::ParallelAgents { prompt, max_concurrent, on_failure, .. } = &self.plan.recipe.step(id).work else {
+        let Work::ParallelAgents { max_concurrent, on_failure, .. } = &self.plan.recipe.step(id).work else {
             return;
         };
         let mut item = next;
         while running < *max_concurrent && item < total {
-            let begins = self.item(id, item).filter(|it| it.status == ItemStatus::Waiting).cloned();
-            if let Some(state) = begins {
-                let locals = Locals { item: Some((state.value, item)), ..Locals::default() };
-                match self.prompt(prompt, id, &locals) {
-                    Ok(prompt) => {
-                        self.happens(Event::PartStarted { step: id, part: Part::Item(item) });
-                        self.perform(id, Part::Item(item), Job::Agent { prompt });
-                        running += 1;
-                    }
-                    // The items that are under way end first: a step that has ended has nothing at work any more.
-                    Err(failure) if running > 0 => return self.stops(id, failure),
-                    Err(failure) => return self.fails(id, failure),
+            let begins = |it: &ItemState| it.status == ItemStatus::Waiting && it.due.is_none();
+            if self.item(id, item).is_some_and(begins) {
+                if !self.begin_item(id, item) {
+                    return;
                 }
+                running += 1;
             }
             item += 1;
         }
@@ -169,6 +162,36 @@ impl Sketch<'_> {
                 let outcome = self.gathered(id, total, failed);
                 self.completes(id, outcome);
             }
+        }
+    }
+
+    /// Begins an item; false if it cannot begin, and with it the attempt has failed.
+    pub(super) fn begin_item(&mut self, id: StepId, item: u32) -> bool {
+        let Work::ParallelAgents { prompt, .. } = &self.plan.recipe.step(id).work else { return false };
+        let Some(value) = self.item(id, item).map(|it| it.value.clone()) else { return false };
+        let locals = Locals { item: Some((value, item)), ..Locals::default() };
+        match self.prompt(prompt, id, &locals) {
+            Ok(prompt) => {
+                self.happens(Event::PartStarted { step: id, part: Part::Item(item) });
+                self.perform(id, Part::Item(item), Job::Agent { prompt });
+                true
+            }
+            // The items that are under way end first: a step that has ended has nothing at work any more.
+            Err(failure) => {
+                self.cannot_go_on(id, failure);
+                false
+            }
+        }
+    }
+
+    fn cannot_go_on(&mut self, id: StepId, failure: Failure) {
+        let at_work = match &self.step(id).status {
+            StepStatus::Running(progress) => !parts(self, id, progress).is_empty(),
+            _ => false,
+        };
+        match at_work {
+            true => self.stops(id, failure),
+            false => self.fails(id, failure),
         }
     }
 
@@ -201,15 +224,20 @@ impl Sketch<'_> {
     pub(super) fn holds_up(&mut self, id: StepId, kind: QuestionKind, reason: String) {
         let question = Question::new(self.next_question(), kind, reason);
         let name = self.plan.recipe.step(id).name.clone();
-        self.clear_timeout(id);
+        self.clear_timers(id);
         self.wants(Effect::Notify(format!("`{name}` needs a person: {}", question.reason)));
         self.happens(Event::StepHeld { step: id, question });
     }
 
+    /// The time of a step stands still.
     pub(super) fn clear_timeout(&mut self, id: StepId) {
-        if self.plan.recipe.step(id).timeout.is_some() {
-            let attempt = self.step(id).attempts;
-            self.wants(Effect::ClearTimer(TimerKey::Timeout(id, attempt)));
-        }
+        let set = timers(self, self.plan, id).into_iter().filter(|key| matches!(key, TimerKey::Timeout(..)));
+        set.for_each(|key| self.wants(Effect::ClearTimer(key)));
+    }
+
+    /// An attempt is over: nobody needs to be told of its times any more. Deadlines go with their questions.
+    pub(super) fn clear_timers(&mut self, id: StepId) {
+        let set = timers(self, self.plan, id).into_iter().filter(|key| !matches!(key, TimerKey::Question(_)));
+        set.for_each(|key| self.wants(Effect::ClearTimer(key)));
     }
 }

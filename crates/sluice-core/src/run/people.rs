@@ -1,6 +1,7 @@
 //! What people say to a run: answers, another try, the end; and steps that they do themselves.
 
 use super::decide::not_ready;
+use super::effect::{Effect, TimerKey};
 use super::event::{Answerer, Event, Failure, Outcome, Question, SkipReason};
 use super::input::ByHand;
 use super::law::Status;
@@ -77,6 +78,9 @@ impl Sketch<'_> {
         if let Some(End::Completed { .. } | End::Cancelled { .. }) = self.end() {
             return Err(Refusal::new(RefusalCode::Finished, "the run has ended, and no step of it failed"));
         }
+        if self.ending().is_some() {
+            return Err(Refusal::new(RefusalCode::Finished, "the run is being ended").hint("start it again"));
+        }
         let own_fault = |id: &StepId| matches!(&self.step(*id).status, StepStatus::Failed(failure) if !matches!(failure, Failure::Upstream(_)));
         let all = || (0u32..).map(StepId).take(self.plan.recipe.steps.len());
         let id = step.or_else(|| all().find(own_fault)).ok_or_else(|| not_ready("no step has failed"))?;
@@ -86,17 +90,24 @@ impl Sketch<'_> {
         if all().any(|id| self.kind(id) == Status::Cancelled) {
             return Err(Refusal::new(RefusalCode::Finished, "the run was ended as a whole").hint("start it again"));
         }
+        let had_ended = self.end().is_some();
         self.happens(Event::Reopened { step: id, guidance });
+        if let Some(timeout) = self.plan.recipe.timeout.filter(|_| had_ended) {
+            self.wants(Effect::SetTimer(TimerKey::Run, self.now.after(timeout)));
+        }
         Ok(())
     }
 
     /// One that failed can still be given up: until then it is kept for whoever looks after it.
     pub(super) fn cancel(&mut self, reason: &str) -> Result<(), Refusal> {
-        if !matches!(self.end(), Some(End::Failed { .. })) {
-            self.still_going()?;
+        let end = End::Cancelled { reason: reason.to_owned() };
+        match self.end() {
+            Some(End::Failed { .. }) => self.ends_now(end),
+            Some(End::Completed { .. } | End::Cancelled { .. }) | None => {
+                self.still_going()?;
+                self.end_as(end);
+            }
         }
-        self.stop_everything();
-        self.ends(End::Cancelled { reason: reason.to_owned() });
         Ok(())
     }
 
@@ -124,7 +135,10 @@ impl Sketch<'_> {
         }
         match what {
             ByHand::Start => {}
-            ByHand::Complete(outcome) => self.completes(id, outcome.clone()),
+            ByHand::Complete(outcome) => {
+                let outcome = self.plan.heard(id, outcome);
+                self.completes(id, outcome);
+            }
             ByHand::Fail(error) => {
                 self.fails(id, Failure::Attempt { kind: FailureKind::Failed, error: error.clone() });
             }

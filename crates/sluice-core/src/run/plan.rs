@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use super::owed::{self, Owed};
+use super::results::{self, Results};
 use crate::recipe::{Recipe, StepId};
 
 /// A recipe with everything at hand that a decision needs.
@@ -24,6 +25,8 @@ pub struct Plan {
     pub(super) stores: BTreeMap<String, Vec<StepId>>,
     /// For each step, what its agent must give.
     pub(super) owed: Vec<Vec<Owed>>,
+    /// For each step, the words that conditions compare its result with.
+    pub(super) results: Vec<Results>,
 }
 
 /// A way back.
@@ -62,7 +65,8 @@ impl Plan {
         }
         let reads = ids().map(|id| reads(&recipe, id, &by_name, &stores)).collect();
         let owed = owed::owed(&recipe, &by_name, &stores);
-        Plan { followers, loops, reads, by_name, stores, owed, recipe }
+        let results = results::results(&recipe, &by_name);
+        Plan { followers, loops, reads, by_name, stores, owed, results, recipe }
     }
 
     /// The loop that leads back from `step`.

@@ -28,6 +28,7 @@ pub(super) trait Book {
     fn set_asking(&mut self, id: StepId, asking: bool);
     fn questions_mut(&mut self) -> &mut u32;
     fn set_end(&mut self, end: Option<End>);
+    fn set_ending(&mut self, ending: Option<End>);
 }
 
 /// Records `event` in `book`.
@@ -39,7 +40,7 @@ pub(super) fn record<B: Book>(book: &mut B, plan: &Plan, event: &Event) {
         Event::StepStarted { step, attempt, at, items } => {
             if let Some(items) = items {
                 for (index, value) in (0u32..).zip(items) {
-                    book.set_item(*step, index, ItemState { value: value.clone(), status: ItemStatus::Waiting });
+                    book.set_item(*step, index, ItemState::new(value.clone()));
                 }
             }
             let progress = beginning(book, plan, *step, items.as_ref().map(Vec::len));
@@ -47,16 +48,21 @@ pub(super) fn record<B: Book>(book: &mut B, plan: &Plan, event: &Event) {
             let state = book.step_mut(*step);
             state.said.clear();
             state.attempts = *attempt;
+            state.since = *attempt;
             state.began = Some(*at);
         }
         Event::PartStarted { step, part } => part_started(book, *step, *part),
         Event::PartEnded { step, part, result } => part_ended(book, *step, *part, result),
-        Event::PartLost { step, part } => part_lost(book, *step, *part),
+        Event::PartLost { step, part, until } => part_lost(book, *step, *part, *until),
         Event::StepCompleted { step, outcome, at } => {
             change(book, plan, *step, Happening::Completed, StepStatus::Completed);
             let state = book.step_mut(*step);
             state.latest = Some(outcome.clone());
+            state.left = None;
             state.ended = Some(*at);
+        }
+        Event::AttemptFailed { step, outcome } => {
+            note(book, *step, Happening::Part, |state| state.left = Some(outcome.clone()));
         }
         Event::StepFailed { step, failure, at } => {
             change(book, plan, *step, Happening::Failed, StepStatus::Failed(failure.clone()));
@@ -81,7 +87,11 @@ pub(super) fn record<B: Book>(book: &mut B, plan: &Plan, event: &Event) {
             state.said.push((*part, report.clone()));
         }),
         Event::StepStopping { step, failure } => {
-            if let StepStatus::Running(progress) = book.step(*step).status.clone() {
+            if let StepStatus::Running(mut progress) = book.step(*step).status.clone() {
+                if let Progress::Items { total, running, .. } = &mut progress {
+                    let kept = (0..*total).filter_map(|item| book.item(*step, item)).filter(|it| it.due.is_some());
+                    *running = running.saturating_sub(u32::try_from(kept.count()).unwrap_or(u32::MAX));
+                }
                 let stopping = StepStatus::Stopping(progress, failure.clone());
                 change(book, plan, *step, Happening::Stopping, stopping);
             }
@@ -90,6 +100,11 @@ pub(super) fn record<B: Book>(book: &mut B, plan: &Plan, event: &Event) {
         Event::Reopened { step, guidance } => reopened(book, plan, *step, guidance.clone()),
         // What it says follows from the steps.
         Event::Blocked { .. } => {}
+        Event::Ending { end, at } => ending(book, plan, end, *at),
+        Event::StepCancelled { step, at } => {
+            change(book, plan, *step, Happening::RunEnded, StepStatus::Cancelled);
+            book.step_mut(*step).ended = Some(*at);
+        }
         Event::Ended { end, at } => ended(book, plan, end, *at),
     }
 }
@@ -211,7 +226,7 @@ fn keep<B: Book>(book: &mut B, id: StepId, change: impl FnOnce(&mut StepState)) 
 
 /// Whether an attempt went away with its worker, which is not its own fault.
 fn is_loss(failure: &Failure) -> bool {
-    matches!(failure, Failure::Attempt { kind: FailureKind::Crashed, .. })
+    matches!(failure, Failure::Attempt { kind: FailureKind::Lost, .. })
 }
 
 fn count_failure(state: &mut StepState, failure: &Failure) {
@@ -248,7 +263,7 @@ fn beginning<B: Book>(book: &mut B, plan: &Plan, step: StepId, items: Option<usi
 fn again<B: Book>(book: &mut B, step: StepId, total: u32) {
     for item in 0..total {
         if let Some(state) = book.item(step, item).filter(|it| matches!(it.status, ItemStatus::Failed(_))).cloned() {
-            book.set_item(step, item, ItemState { status: ItemStatus::Waiting, ..state });
+            book.set_item(step, item, ItemState::new(state.value));
         }
     }
 }
@@ -264,27 +279,40 @@ fn part_started<B: Book>(book: &mut B, step: StepId, part: Part) {
     if let Part::Item(item) = part
         && let Some(state) = book.item(step, item).cloned()
     {
-        book.set_item(step, item, ItemState { status: ItemStatus::Running, ..state });
+        // One that was lost has kept its place.
+        let places = u32::from(state.due.is_none());
+        book.set_item(step, item, ItemState { status: ItemStatus::Running, due: None, ..state });
+        let waits = |book: &B, item: u32| book.item(step, item).is_some_and(|it| it.status == ItemStatus::Waiting);
+        let from = match &book.step(step).status {
+            StepStatus::Running(Progress::Items { next, .. }) => *next,
+            _ => item,
+        };
+        // One that was lost and is not due yet is passed over, and must be found again.
+        let first = (from..=item).find(|before| waits(book, *before)).unwrap_or_else(|| from.max(item + 1));
         if let Some(Progress::Items { next, running, .. }) = progress_mut(book.step_mut(step)) {
-            *next = (*next).max(item + 1);
-            *running += 1;
+            *next = first;
+            *running += places;
         }
     }
 }
 
-/// The item waits again, and is the next to begin.
-fn part_lost<B: Book>(book: &mut B, step: StepId, part: Part) {
+/// The item waits again, for an attempt of its own: the one that was lost may still be somewhere. Until then it keeps
+/// its place.
+fn part_lost<B: Book>(book: &mut B, step: StepId, part: Part, until: Option<Moment>) {
     if let Part::Item(item) = part
         && let Some(state) = book.item(step, item).cloned()
     {
-        book.set_item(step, item, ItemState { status: ItemStatus::Waiting, ..state });
-        let state = book.step_mut(step);
-        state.said.retain(|(of, _)| *of != part);
-        state.losses += 1;
-        if let Some(Progress::Items { next, running, .. }) = progress_mut(book.step_mut(step)) {
+        let of_step = book.step_mut(step);
+        of_step.said.retain(|(of, _)| *of != part);
+        of_step.attempts += 1;
+        let (attempt, losses) = (of_step.attempts, state.losses + 1);
+        let is_over = matches!(of_step.status, StepStatus::Stopping(..));
+        if let Some(Progress::Items { next, running, .. }) = progress_mut(of_step) {
             *next = (*next).min(item);
-            *running = running.saturating_sub(1);
+            *running = running.saturating_sub(u32::from(is_over || until.is_none()));
         }
+        let due = until.filter(|_| !is_over);
+        book.set_item(step, item, ItemState { status: ItemStatus::Waiting, attempt, losses, due, ..state });
     }
 }
 
@@ -335,6 +363,27 @@ fn looped_back<B: Book>(book: &mut B, plan: &Plan, from: StepId) {
     }
 }
 
+/// Nothing more begins but the steps that always run; what is under way is waited for.
+fn ending<B: Book>(book: &mut B, plan: &Plan, end: &End, at: Moment) {
+    for id in (0u32..).map(StepId).take(plan.recipe.steps.len()) {
+        let waits = match book.step(id).status.kind() {
+            Status::Waiting | Status::Ready | Status::Retrying => !plan.recipe.step(id).always,
+            Status::Held => true,
+            Status::Running
+            | Status::Stopping
+            | Status::Completed
+            | Status::Failed
+            | Status::Skipped
+            | Status::Cancelled => false,
+        };
+        if waits {
+            change(book, plan, id, Happening::RunEnded, StepStatus::Cancelled);
+            book.step_mut(id).ended = Some(at);
+        }
+    }
+    book.set_ending(Some(end.clone()));
+}
+
 /// The step waits again, and so does what failed only because of it.
 fn reopened<B: Book>(book: &mut B, plan: &Plan, step: StepId, guidance: Option<String>) {
     book.set_end(None);
@@ -366,6 +415,7 @@ fn ended<B: Book>(book: &mut B, plan: &Plan, end: &End, at: Moment) {
             }
         }
     }
+    book.set_ending(None);
     book.set_end(Some(end.clone()));
 }
 
@@ -437,5 +487,9 @@ impl Book for RunState {
 
     fn set_end(&mut self, end: Option<End>) {
         self.end = end;
+    }
+
+    fn set_ending(&mut self, ending: Option<End>) {
+        self.ending = ending;
     }
 }

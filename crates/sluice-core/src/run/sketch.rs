@@ -31,6 +31,7 @@ pub(super) struct Sketch<'a> {
     open: u32,
     questions: u32,
     end: Option<End>,
+    ending: Option<End>,
 }
 
 impl<'a> Sketch<'a> {
@@ -52,6 +53,7 @@ impl<'a> Sketch<'a> {
             open: base.at_hand.open,
             questions: base.questions,
             end: base.end.clone(),
+            ending: base.ending.clone(),
         }
     }
 
@@ -73,7 +75,7 @@ impl<'a> Sketch<'a> {
         let of = |id: StepId| self.step(id).questions().filter(|it| it.deadline.is_some()).map(move |it| (id, it.id));
         match (event.step(), event) {
             (Some(step), _) => of(step).collect(),
-            (None, Event::Ended { .. }) => self.asking().into_iter().flat_map(of).collect(),
+            (None, Event::Ending { .. } | Event::Ended { .. }) => self.asking().into_iter().flat_map(of).collect(),
             (None, _) => Vec::new(),
         }
     }
@@ -101,6 +103,11 @@ impl<'a> Sketch<'a> {
 
     pub(super) fn end(&self) -> Option<&End> {
         self.end.as_ref()
+    }
+
+    /// How the run will have ended, if it is being ended.
+    pub(super) fn ending(&self) -> Option<&End> {
+        self.ending.as_ref()
     }
 
     /// The first step, in the order of the file, that may begin.
@@ -190,5 +197,9 @@ impl Book for Sketch<'_> {
 
     fn set_end(&mut self, end: Option<End>) {
         self.end = end;
+    }
+
+    fn set_ending(&mut self, ending: Option<End>) {
+        self.ending = ending;
     }
 }

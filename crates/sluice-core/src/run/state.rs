@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::effect::Part;
+use super::effect::{Part, TimerKey};
 use super::event::{Answerer, Event, Failure, Outcome, Question, SkipReason};
 use super::input::{Ask, Given, Report};
 use super::law::Status;
@@ -23,6 +23,8 @@ pub struct RunState {
     pub started: Moment,
     /// How it ended, once it has.
     pub end: Option<End>,
+    /// How it will have ended, once it is being ended.
+    pub ending: Option<End>,
     /// Its steps, as in the recipe.
     pub steps: Vec<StepState>,
     /// The items of its fan-outs, by step and place.
@@ -78,11 +80,13 @@ pub struct StepState {
     pub status: StepStatus,
     /// Which turn of a loop it is in, from 0.
     pub round: u32,
-    /// How many attempts there have been, in all rounds.
+    /// How many attempts there have been, in all rounds: the number of the newest.
     pub attempts: u32,
+    /// The attempt that it last began with. An item that was lost is made again as an attempt of its own.
+    pub since: u32,
     /// How many of them failed in this round by their own fault.
     pub failures: u32,
-    /// How many were lost with their worker in this round.
+    /// How many were lost with their worker in this round; those of items are counted by item.
     pub losses: u32,
     /// How often the run went back from here.
     pub turns: u32,
@@ -90,6 +94,8 @@ pub struct StepState {
     pub granted: u32,
     /// What it gave when it last completed, in this round or an earlier one.
     pub latest: Option<Outcome>,
+    /// What the last attempt left behind that failed, if none has completed since.
+    pub left: Option<Outcome>,
     /// What people told it besides.
     pub guidance: Vec<String>,
     /// How many questions its agents have asked in this round.
@@ -289,6 +295,19 @@ pub struct ItemState {
     pub value: Data,
     /// Where it is.
     pub status: ItemStatus,
+    /// The attempt that it is made as since it was lost; 0: as the step's.
+    pub attempt: u32,
+    /// How often it was lost with its worker.
+    pub losses: u32,
+    /// When it may begin again, if that is later than it was lost.
+    pub due: Option<Moment>,
+}
+
+impl ItemState {
+    /// An item that has not begun.
+    pub fn new(value: Data) -> Self {
+        ItemState { value, status: ItemStatus::Waiting, attempt: 0, losses: 0, due: None }
+    }
 }
 
 /// Where an item is.
@@ -322,7 +341,7 @@ impl RunState {
         questions: u32,
     ) -> Self {
         let at_hand = AtHand::of(plan, &steps);
-        RunState { given, started, end, steps, items, questions, at_hand }
+        RunState { given, started, end, ending: None, steps, items, questions, at_hand }
     }
 
     /// Records an event.
@@ -357,16 +376,57 @@ impl RunState {
         steps.flat_map(|id| self.step(*id).questions().map(move |question| (*id, question)))
     }
 
+    /// The timers that are set.
+    pub fn timers(&self, plan: &Plan) -> BTreeSet<TimerKey> {
+        let limited = self.end.is_none() && (plan.recipe.timeout.is_some() || self.ending.is_some());
+        let of_steps = (0u32..).map(StepId).take(self.steps.len()).flat_map(|id| timers(self, plan, id));
+        limited.then_some(TimerKey::Run).into_iter().chain(of_steps).collect()
+    }
+
     /// What is under way: each attempt, or each part of it that is carried out by itself.
     pub fn under_way(&self) -> Vec<(StepId, u32, Part)> {
         let mut found = Vec::new();
         for (id, step) in (0u32..).map(StepId).zip(&self.steps) {
             if let StepStatus::Running(progress) | StepStatus::Stopping(progress, _) = &step.status {
-                found.extend(parts(self, id, progress).into_iter().map(|part| (id, step.attempts, part)));
+                found.extend(parts(self, id, progress).into_iter().map(|part| (id, attempt_of(self, id, part), part)));
             }
         }
         found
     }
+}
+
+/// The number of the attempt that a part is made as.
+pub(super) fn attempt_of(book: &impl Book, step: StepId, part: Part) -> u32 {
+    let since = book.step(step).since;
+    match part {
+        Part::Item(item) => book.item(step, item).map(|it| it.attempt).filter(|own| *own > 0).unwrap_or(since),
+        Part::Whole | Part::Turn(_) | Part::Arbiter(_) => since,
+    }
+}
+
+/// The timers that are set for a step. None outlives what it is for.
+pub(super) fn timers(book: &impl Book, plan: &Plan, id: StepId) -> Vec<TimerKey> {
+    let state = book.step(id);
+    let mut found: Vec<TimerKey> = match &state.status {
+        StepStatus::Running(progress) => {
+            let limited = plan.recipe.step(id).timeout.is_some() && !state.is_asking();
+            let total = if let Progress::Items { total, .. } = progress { *total } else { 0 };
+            let due = (0..total).filter_map(|item| book.item(id, item)).filter(|it| it.due.is_some());
+            let backoffs = due.map(|it| TimerKey::Backoff(id, it.attempt));
+            limited.then_some(TimerKey::Timeout(id, state.since)).into_iter().chain(backoffs).collect()
+        }
+        StepStatus::Retrying { .. } => vec![TimerKey::Backoff(id, state.attempts)],
+        StepStatus::Waiting
+        | StepStatus::Ready
+        | StepStatus::Stopping(..)
+        | StepStatus::Held { .. }
+        | StepStatus::Completed
+        | StepStatus::Failed(_)
+        | StepStatus::Skipped(_)
+        | StepStatus::Cancelled => Vec::new(),
+    };
+    found.extend(state.questions().filter(|it| it.deadline.is_some()).map(|it| TimerKey::Question(it.id)));
+    found
 }
 
 /// The parts of an attempt that are under way.

@@ -108,13 +108,16 @@ impl Sketch<'_> {
         let id = *self.plan.by_name.get(head)?;
         let state = self.step(id);
         let outcome = state.latest.as_ref();
+        // A command has an exit code whichever way it ended, and what it printed then.
+        let newest = state.left.as_ref().or(outcome);
+        let is_command = matches!(self.plan.recipe.step(id).work, Work::Script { .. } | Work::Gate { .. });
         match field.as_str() {
             "status" => Some(Data::Text(state.word().into())),
-            "output" => outcome?.output.at(rest).cloned(),
+            "output" => outcome.or_else(|| newest.filter(|_| is_command))?.output.at(rest).cloned(),
             "result" => outcome?.result.clone().map(Data::Text),
             "summary" => Some(Data::Text(outcome?.summary.clone())),
-            "exit_code" => outcome?.exit_code.map(|code| Data::Number(code.to_string())),
-            "stderr" => outcome?.stderr.clone().map(Data::Text),
+            "exit_code" => newest?.exit_code.map(|code| Data::Number(code.to_string())),
+            "stderr" => newest?.stderr.clone().map(Data::Text),
             _ => None,
         }
     }

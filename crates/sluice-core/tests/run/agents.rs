@@ -56,11 +56,11 @@ fn what_an_agent_says_counts_more_than_how_its_process_ends() {
     build/whole says that it is done: build did it
     > timer timeout build
     build stopping
+        clear timer timeout.0.1
         stop build/1.whole
     > fail build timeout
     build completed
     ship started, attempt 1
-        clear timer timeout.0.1
         perform ship/1.whole script: "ship" []
     "#);
     insta::assert_snapshot!(play(AGENT, "complete build\nsay build fail"), @r#"

@@ -97,12 +97,15 @@ fn two_steps_of_one_workspace_are_never_under_way_at_once() {
 
 #[test]
 fn a_step_whose_workers_are_lost_again_and_again_fails_at_last() {
-    let log = play(RETRY, &"lost flaky\n".repeat(11));
+    let lost = "lost flaky\ntimer backoff flaky\n";
+    let log = play(RETRY, &lost.repeat(10));
     assert_eq!(lines(&log, "flaky started").len(), 11, "{log}");
-    let play = played(
-        RETRY,
-        &("lost flaky\n".repeat(11) + "timer backoff flaky\nlost flaky\ntimer backoff flaky\nlost flaky"),
-    );
+    // Not at once, and less and less often.
+    let waits = ["at 0", "at 1000", "at 2000", "at 4000", "at 8000", "at 16000", "at 32000", "at 60000"];
+    let told = lines(&log, "to be tried again");
+    waits.iter().zip(&told).for_each(|(wait, told)| assert!(told.ends_with(wait), "{wait}: {log}"));
+    // Then it counts as a crash, and `retry` says how often that is allowed.
+    let play = played(RETRY, &lost.repeat(13));
     assert_eq!(status(&play, "flaky"), Status::Failed, "{}", play.log);
 }
 

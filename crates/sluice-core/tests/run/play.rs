@@ -27,12 +27,17 @@ pub(crate) type Row = (Status, Happening);
 
 /// The plan of a recipe.
 pub(crate) fn plan(recipe: &str) -> Plan {
+    usable_plan(recipe).unwrap_or_else(|problems| panic!("not a recipe: {problems}"))
+}
+
+/// The plan of a recipe, if it can be used.
+pub(crate) fn usable_plan(recipe: &str) -> Result<Plan, String> {
     let name = if recipe.contains("[[steps]]") { "play.toml" } else { "play.yml" };
     let source = Source { path: name, bytes: recipe.as_bytes() };
     let loaded = load(&source, &mut NoPrompts, &mut Sources::new());
     match loaded.definition {
-        Some(Definition::Recipe(recipe)) => Plan::new(recipe),
-        _ => panic!("not a recipe: {:#?}", loaded.problems),
+        Some(Definition::Recipe(recipe)) => Ok(Plan::new(recipe)),
+        Some(Definition::Lifecycle(_)) | None => Err(format!("{:#?}", loaded.problems)),
     }
 }
 
@@ -106,9 +111,13 @@ impl Play {
             Ok(decision) => {
                 for event in &decision.events {
                     self.apply(event);
-                    if let Event::Blocked { reason, .. } = event {
-                        self.blocked.push(reason.clone());
-                        continue;
+                    match event {
+                        Event::Blocked { reason, .. } => {
+                            self.blocked.push(reason.clone());
+                            continue;
+                        }
+                        Event::AttemptFailed { .. } => continue,
+                        _ => {}
                     }
                     let line = self.show_event(event);
                     let _ = writeln!(self.log, "{line}");
@@ -133,7 +142,7 @@ impl Play {
                 self.rows.extend(happening.map(|happening| (*before, happening)));
             }
         }
-        let restored = RunState::restore(
+        let mut restored = RunState::restore(
             &self.plan,
             state.given.clone(),
             state.started,
@@ -142,6 +151,7 @@ impl Play {
             state.items.clone(),
             state.questions,
         );
+        restored.ending.clone_from(&state.ending);
         assert_eq!(*state, restored, "what is at hand is not what the steps say, after {event:?}");
     }
 
@@ -155,7 +165,9 @@ impl Play {
             (name, Part::parse(part).unwrap_or_else(|| panic!("no part {part}")))
         });
         let step = self.step(name);
-        let attempt = self.state.as_ref().unwrap().step(step).attempts;
+        let state = self.state.as_ref().unwrap();
+        let under_way = state.under_way().into_iter().find(|it| (it.0, it.2) == (step, part));
+        let attempt = under_way.map_or(state.step(step).attempts, |(_, attempt, _)| attempt);
         Speaker { step, attempt: value(words, "attempt").map_or(attempt, |number| number.parse().unwrap()), part }
     }
 
@@ -184,7 +196,8 @@ impl Play {
                 "question" => TimerKey::Question(words[2].parse().unwrap()),
                 kind => {
                     let step = self.step(words[2]);
-                    let attempt = self.state.as_ref().unwrap().step(step).attempts;
+                    let state = self.state.as_ref().unwrap().step(step);
+                    let attempt = if kind == "timeout" { state.since } else { state.attempts };
                     let attempt = words.get(3).map_or(attempt, |number| number.parse().unwrap());
                     if kind == "timeout" { TimerKey::Timeout(step, attempt) } else { TimerKey::Backoff(step, attempt) }
                 }
@@ -252,12 +265,14 @@ impl Play {
             Event::PartEnded { part, result, .. } => {
                 format!("{step}/{part} {}", if result.is_ok() { "completed" } else { "failed" })
             }
-            Event::PartLost { part, .. } => format!("{step}/{part} lost"),
+            Event::PartLost { part, until: None, .. } => format!("{step}/{part} lost"),
+            Event::PartLost { part, until: Some(until), .. } => format!("{step}/{part} lost until {}", until.0),
             Event::StepCompleted { outcome, .. } => match (&outcome.result, &outcome.output) {
                 (Some(result), _) => format!("{step} completed, {result}"),
                 (None, Data::Null) => format!("{step} completed"),
                 (None, output) => format!("{step} completed, {}", output.to_json()),
             },
+            Event::AttemptFailed { outcome, .. } => format!("{step} left {outcome:?}"),
             Event::StepFailed { failure, .. } => format!("{step} failed: {failure:?}"),
             Event::StepRetried { failure: _, until, .. } => format!("{step} to be tried again at {}", until.0),
             Event::StepSkipped { reason, .. } => format!("{step} skipped: {reason:?}"),
@@ -285,6 +300,8 @@ impl Play {
             Event::LoopedBack { from, to } => format!("{} loops back to {}", self.name(*from), self.name(*to)),
             Event::Reopened { .. } => format!("{step} reopened"),
             Event::Blocked { reason, .. } => format!("{step} blocks the run: {reason}"),
+            Event::Ending { end, .. } => format!("run is being ended: {end:?}"),
+            Event::StepCancelled { .. } => format!("{step} cancelled"),
             Event::Ended { end, .. } => format!("run ended: {end:?}"),
         }
     }
@@ -317,7 +334,9 @@ fn happening(event: &Event) -> Option<Happening> {
         Event::Started { .. } | Event::Blocked { .. } => None,
         Event::StepReady(_) => Some(Happening::Ready),
         Event::StepStarted { .. } => Some(Happening::Started),
-        Event::PartStarted { .. } | Event::PartEnded { .. } | Event::PartLost { .. } => Some(Happening::Part),
+        Event::PartStarted { .. } | Event::PartEnded { .. } | Event::PartLost { .. } | Event::AttemptFailed { .. } => {
+            Some(Happening::Part)
+        }
         Event::StepCompleted { .. } => Some(Happening::Completed),
         Event::StepFailed { .. } => Some(Happening::Failed),
         Event::StepRetried { .. } => Some(Happening::Retried),
@@ -330,7 +349,7 @@ fn happening(event: &Event) -> Option<Happening> {
         Event::StepStopping { .. } => Some(Happening::Stopping),
         Event::LoopedBack { .. } => Some(Happening::Looped),
         Event::Reopened { .. } => Some(Happening::Reopened),
-        Event::Ended { .. } => Some(Happening::RunEnded),
+        Event::Ending { .. } | Event::StepCancelled { .. } | Event::Ended { .. } => Some(Happening::RunEnded),
     }
 }
 

@@ -3,14 +3,15 @@
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
-use sluice_core::machine::Moment;
+use sluice_core::machine::{Decision, Moment};
 use sluice_core::recipe::{Data, FailureKind, StepId};
 use sluice_core::run::law::Status;
 use sluice_core::run::{
-    Ask, Effect, Given, Input, Mode, Origin, Outcome, Part, Report, RunState, Speaker, TimerKey, begin, decide,
+    Ask, Effect, Event, Given, Input, Mode, Origin, Outcome, Part, Plan, Report, RunState, Speaker, TimerKey, begin,
+    decide,
 };
 
-use super::play::plan;
+use super::play::{plan, usable_plan};
 use super::scripts::{
     ARBITER, DIAMOND, FAN_OUT, GATE, HOLDING_LOOP, JOINS, PATROL, RETRY, REVIEW_LOOP, SEQUENCE, SKIPPED_IN_LOOP,
 };
@@ -50,7 +51,7 @@ fn input(state: &RunState, steps: u32, it: &Move) -> Input {
         }
         0..=3 => Input::Ended { step, attempt, part, report: Report::Completed(outcome) },
         4 => {
-            let kind = FailureKind::ALL[it.word % 3];
+            let kind = FailureKind::ALL[it.word % FailureKind::ALL.len()];
             Input::Ended { step, attempt, part, report: Report::Failed { kind, error: "no".into(), outcome } }
         }
         5 => Input::Timer(match it.word % 3 {
@@ -58,6 +59,12 @@ fn input(state: &RunState, steps: u32, it: &Move) -> Input {
             1 => TimerKey::Backoff(step, attempt),
             _ => TimerKey::Question(state.questions),
         }),
+        8 if it.word % 4 == 1 => Input::Timer(TimerKey::Run),
+        8 if it.word % 4 == 2 => {
+            let retrying = |step: &u32| state.step(StepId(*step)).attempts;
+            let step = it.pick as u32 % steps;
+            Input::Timer(TimerKey::Backoff(StepId(step), retrying(&step)))
+        }
         6 => Input::Answer { question: state.questions, option: word.into(), message: None },
         7 => Input::Retry { step: None, guidance: None },
         _ if it.word == 7 => Input::Cancel { reason: "so".into() },
@@ -91,18 +98,12 @@ proptest! {
                 prop_assert_eq!(&state, &before, "deciding changes nothing");
                 let Ok(answer) = answer else { continue };
                 decision = answer;
-            }
-            for event in &decision.events {
-                state.apply(&plan, event);
-            }
-            for effect in &decision.effects {
-                match effect {
-                    Effect::SetTimer(key, _) => drop(timers.insert(*key)),
-                    Effect::ClearTimer(key) => drop(timers.remove(key)),
-                    _ => {}
+                if let Input::Timer(key) = said {
+                    timers.remove(&key);
                 }
             }
-            check_questions(&plan, &state, &timers);
+            take(&plan, &mut state, &decision, &mut timers);
+            check_questions(&plan, &state);
             log.extend(decision.events.clone());
             check(&plan, &state);
         }
@@ -112,26 +113,35 @@ proptest! {
     }
 }
 
-/// Whoever is asked has a deadline that will be told, or none; and a step has a time limit unless a person is asked.
-fn check_questions(plan: &sluice_core::run::Plan, state: &RunState, timers: &BTreeSet<TimerKey>) {
-    let awaited: BTreeSet<TimerKey> = state
-        .questions()
-        .filter(|(_, question)| question.deadline.is_some())
-        .map(|(_, question)| TimerKey::Question(question.id))
-        .collect();
-    let told = timers.iter().filter(|key| matches!(key, TimerKey::Question(_))).copied().collect();
-    assert_eq!(awaited, told, "deadlines");
+/// Applies a decision. The timers that are set are those that the state needs: none is missing, and none is left.
+fn take(plan: &Plan, state: &mut RunState, decision: &Decision<Event, Effect>, timers: &mut BTreeSet<TimerKey>) {
+    for event in &decision.events {
+        state.apply(plan, event);
+    }
+    for effect in &decision.effects {
+        match effect {
+            Effect::SetTimer(key, _) => drop(timers.insert(*key)),
+            Effect::ClearTimer(key) => drop(timers.remove(key)),
+            _ => {}
+        }
+    }
+    assert_eq!(*timers, state.timers(plan), "timers, after {:#?}", decision.events);
+}
+
+/// A step has a time limit unless a person is asked.
+fn check_questions(plan: &Plan, state: &RunState) {
+    let timers = state.timers(plan);
     for (id, (step, defined)) in (0u32..).map(StepId).zip(state.steps.iter().zip(&plan.recipe.steps)) {
         let under_way = matches!(step.status.kind(), Status::Running | Status::Stopping);
         assert!(under_way || step.said.is_empty(), "`{}` speaks, and nobody is at work", defined.name);
         assert!(under_way || step.asked.iter().all(|it| it.answer.is_some()), "`{}` asks for nobody", defined.name);
-        let limited = timers.contains(&TimerKey::Timeout(id, step.attempts));
+        let limited = timers.contains(&TimerKey::Timeout(id, step.since));
         let wanted = step.status.kind() == Status::Running && step.questions().next().is_none();
         assert!(limited || !wanted || defined.timeout.is_none(), "`{}` has no time limit", defined.name);
     }
 }
 
-fn check(plan: &sluice_core::run::Plan, state: &RunState) {
+fn check(plan: &Plan, state: &RunState) {
     let running =
         state.steps.iter().filter(|step| matches!(step.status.kind(), Status::Running | Status::Stopping)).count();
     assert!(running <= plan.recipe.max_parallel as usize, "more steps at once than allowed");
@@ -145,5 +155,88 @@ fn check(plan: &sluice_core::run::Plan, state: &RunState) {
             assert!(step.turns <= back.max + step.granted, "`{}` looped more often than it may", defined.name);
         }
         assert!(step.failures <= defined.retry.max.max(1), "`{}` was tried more often than it may", defined.name);
+    }
+}
+
+/// A step of a random recipe: what it needs, what its condition reads, whereto it loops.
+type Drawn = (u8, Vec<usize>, usize, u8, usize, u8);
+
+/// A recipe of these steps, each after some of those before it.
+fn drawn(steps: &[Drawn], max_parallel: usize) -> String {
+    let mut text = format!("name: drawn\nmax_parallel: {max_parallel}\nsteps:\n");
+    let mut before: Vec<BTreeSet<usize>> = Vec::new();
+    for (index, (kind, needs, reads, word, back, more)) in steps.iter().enumerate() {
+        let needs: BTreeSet<usize> = needs.iter().filter(|_| index > 0).map(|need| need % index.max(1)).collect();
+        let mut above = needs.clone();
+        needs.iter().for_each(|need| above.extend(before[*need].iter().copied()));
+        let listed: Vec<String> = needs.iter().map(|need| format!("s{need}")).collect();
+        let work =
+            ["type: agent, prompt: p", "type: agent, prompt: p", "type: gate, command: c"][usize::from(kind % 3)];
+        text.push_str(&format!("  - {{name: s{index}, {work}, needs: [{}]", listed.join(", ")));
+        let pick = |number: usize| above.iter().nth(number % above.len().max(1)).copied();
+        if let Some(read) = pick(*reads).filter(|_| word % 3 > 0) {
+            let is = ["== 'PASS'", "== 'FAIL'", "!= 'PASS'"][usize::from(word / 3 % 3)];
+            text.push_str(&format!(", when: \"s{read}.result {is}\""));
+        }
+        if let Some(to) = pick(*back).filter(|_| more % 2 > 0) {
+            let on = ["fail", "hold"][usize::from(more / 2 % 2)];
+            text.push_str(&format!(", loop: {{to: s{to}, max: {}, on_exhausted: {on}}}", 1 + more / 4 % 2));
+        }
+        text.push_str(["", ", always: true", ", join: any_completed", ""][usize::from(more / 8 % 4)]);
+        text.push_str("}\n");
+        before.push(above);
+    }
+    text
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(600))]
+
+    #[test]
+    fn a_random_recipe_always_ends_or_asks(
+        steps in prop::collection::vec(
+            (any::<u8>(), prop::collection::vec(0..6usize, 0..3), 0..6usize, any::<u8>(), 0..6usize, any::<u8>()), 2..7,
+        ),
+        max_parallel in 1..3usize,
+        moves in prop::collection::vec((0..50usize, 0..50usize), 400),
+    ) {
+        let text = drawn(&steps, max_parallel);
+        let Ok(plan) = usable_plan(&text) else { return Ok(()) };
+        let given = Given {
+            id: "r".into(), mode: Mode::Engine, inputs: Vec::new(), prompt: String::new(),
+            workspace: String::new(), work_order: String::new(), origin: Origin::default(),
+        };
+        let mut state = RunState::new(&plan, given.clone(), Moment(0));
+        let mut timers = BTreeSet::new();
+        take(&plan, &mut state, &begin(&plan, given, Moment(0)), &mut timers);
+        for (turn, (pick, word)) in moves.into_iter().enumerate() {
+            check(&plan, &state);
+            if state.end.is_some() {
+                break;
+            }
+            let under_way = state.under_way();
+            let result = ["PASS", "FAIL"][word % 2];
+            let outcome = Outcome { result: Some(result.into()), ..Outcome::default() };
+            let said = match (under_way.is_empty(), state.question()) {
+                (false, _) => {
+                    let (step, attempt, part) = under_way[pick % under_way.len()];
+                    let failed = Report::Failed { kind: FailureKind::Failed, error: "no".into(), outcome: Outcome::default() };
+                    let report = if word % 7 == 6 { failed } else { Report::Completed(outcome) };
+                    Input::Ended { step, attempt, part, report }
+                }
+                (true, Some((_, question))) => {
+                    let option = ["retry", "skip", "abort"][if turn > 200 { 1 + word % 2 } else { word % 3 }];
+                    Input::Answer { question: question.id, option: option.into(), message: None }
+                }
+                (true, None) => match timers.pop_first() {
+                    Some(key) => Input::Timer(key),
+                    None => panic!("nothing is under way and nobody is asked:\n{text}"),
+                },
+            };
+            let decision = decide(&plan, &state, &said, Moment(turn as i64));
+            let decision = decision.unwrap_or_else(|refusal| panic!("{refusal} after {said:?}:\n{text}"));
+            take(&plan, &mut state, &decision, &mut timers);
+        }
+        prop_assert!(state.end.is_some(), "it goes on for ever:\n{text}");
     }
 }

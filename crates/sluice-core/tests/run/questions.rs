@@ -146,7 +146,7 @@ fn whoever_asks_the_same_again_finds_the_question_or_its_answer() {
         ask build which database?
         answer 1 postgres
         ask build which database?
-        fail build crashed
+        lost build
         ask build which database?
         ask build which table?"
     ), @r#"
@@ -163,7 +163,7 @@ fn whoever_asks_the_same_again_finds_the_question_or_its_answer() {
     build question 1 answered: postgres
         set timer timeout.0.1 at 60000
     > ask build which database?
-    > fail build crashed
+    > lost build
     build to be tried again at 0
     build started, attempt 2
         clear timer timeout.0.1
@@ -283,6 +283,7 @@ fn a_question_is_withdrawn_when_the_attempt_ends() {
     run ended: Cancelled { reason: "enough" }
         clear timer question.1
         stop build/1.whole
+        clear timer timeout.0.1
     > answer 1 this
     refused: finished: the run has ended
     "#);
@@ -318,12 +319,12 @@ fn a_time_limit_stands_still_while_a_person_is_asked() {
     > wait 60
     > timer timeout build
     build stopping
+        clear timer timeout.0.1
         stop build/1.whole
     > fail build timeout
     build failed: Attempt { kind: Timeout, error: "it took longer than its `timeout`" }
     ship failed: Upstream(StepId(0))
     run ended: Failed { error: "`build` failed: it took longer than its `timeout`" }
-        clear timer timeout.0.1
     "#);
 }
 
@@ -402,13 +403,13 @@ fn items_and_turns_ask_for_themselves() {
     > lost each/item-1
     each/item-1 lost
     each/item-1 started
-        perform each/1.item-1 agent: "do 2\n\n## Answers\n\nYou asked: which?\nA person answered: the. second\n"
+        perform each/2.item-1 agent: "do 2\n\n## Answers\n\nYou asked: which?\nA person answered: the. second\n"
     > answer 1 the first
     each question 1 answered: the
     > lost each/item-0
     each/item-0 lost
     each/item-0 started
-        perform each/1.item-0 agent: "do 1\n\n## Answers\n\nYou asked: which?\nA person answered: the. first\n"
+        perform each/3.item-0 agent: "do 1\n\n## Answers\n\nYou asked: which?\nA person answered: the. first\n"
     "#);
     insta::assert_snapshot!(play(
         ARBITER,

@@ -139,7 +139,7 @@ fn step(fields: Fields<'_>, dialect: Dialect, prompts: &mut PromptReader<'_>, fi
 }
 
 fn retry(fields: Fields<'_>) -> Option<Retry> {
-    let kinds = |name: &At<String>| FailureKind::ALL.into_iter().find(|kind| kind.word() == name.value);
+    let kinds = |name: &At<String>| FailureKind::NAMED.into_iter().find(|kind| kind.word() == name.value);
     Some(Retry {
         max: fields.number("max")?.value,
         backoff: fields.duration("backoff"),

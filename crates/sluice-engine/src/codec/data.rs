@@ -236,6 +236,7 @@ enum StoredQuestionKind {
     PartialFailure,
     LoopExhausted,
     Clarification,
+    Undecided,
 }
 
 impl From<&Question> for StoredQuestion {
@@ -246,6 +247,7 @@ impl From<&Question> for StoredQuestion {
             QuestionKind::PartialFailure => StoredQuestionKind::PartialFailure,
             QuestionKind::LoopExhausted => StoredQuestionKind::LoopExhausted,
             QuestionKind::Clarification => StoredQuestionKind::Clarification,
+            QuestionKind::Undecided => StoredQuestionKind::Undecided,
         };
         StoredQuestion {
             id: it.id,
@@ -266,6 +268,7 @@ impl From<StoredQuestion> for Question {
             StoredQuestionKind::PartialFailure => QuestionKind::PartialFailure,
             StoredQuestionKind::LoopExhausted => QuestionKind::LoopExhausted,
             StoredQuestionKind::Clarification => QuestionKind::Clarification,
+            StoredQuestionKind::Undecided => QuestionKind::Undecided,
         };
         Question {
             id: it.id,
@@ -344,6 +347,8 @@ pub(super) struct StoredGiven {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     root: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
+    base: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     harness: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     cause: Vec<String>,
@@ -362,6 +367,7 @@ impl From<&Given> for StoredGiven {
             work_order: it.work_order.clone(),
             kind: (it.origin.kind != Kind::default()).then(|| it.origin.kind.word().to_owned()),
             root: it.origin.root.clone(),
+            base: it.origin.base.clone(),
             harness: it.origin.harness.clone(),
             cause: it.origin.cause.clone(),
             task: it.origin.task.clone(),
@@ -381,6 +387,7 @@ impl From<StoredGiven> for Given {
             origin: Origin {
                 kind: Kind::ALL.into_iter().find(|kind| Some(kind.word()) == it.kind.as_deref()).unwrap_or_default(),
                 root: it.root,
+                base: it.base,
                 harness: it.harness,
                 cause: it.cause,
                 task: it.task,

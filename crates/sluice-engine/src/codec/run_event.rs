@@ -46,6 +46,12 @@ enum Stored {
     PartLost {
         step: u32,
         part: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        until: Option<i64>,
+    },
+    AttemptFailed {
+        step: u32,
+        outcome: StoredOutcome,
     },
     StepCompleted {
         step: u32,
@@ -110,6 +116,14 @@ enum Stored {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         guidance: Option<String>,
     },
+    Ending {
+        end: StoredEnd,
+        at: i64,
+    },
+    StepCancelled {
+        step: u32,
+        at: i64,
+    },
     Ended {
         end: StoredEnd,
         at: i64,
@@ -162,7 +176,10 @@ pub fn write(event: &Event) -> Vec<u8> {
             outcome: result.as_ref().ok().map(StoredOutcome::from),
             error: result.as_ref().err().cloned(),
         },
-        Event::PartLost { step, part } => Stored::PartLost { step: step.0, part: part.to_string() },
+        Event::PartLost { step, part, until } => {
+            Stored::PartLost { step: step.0, part: part.to_string(), until: until.map(|at| at.0) }
+        }
+        Event::AttemptFailed { step, outcome } => Stored::AttemptFailed { step: step.0, outcome: outcome.into() },
         Event::StepCompleted { step, outcome, at } => {
             Stored::StepCompleted { step: step.0, outcome: outcome.into(), at: at.0 }
         }
@@ -194,6 +211,8 @@ pub fn write(event: &Event) -> Vec<u8> {
         Event::StepStopping { step, failure } => Stored::StepStopping { step: step.0, failure: failure.into() },
         Event::LoopedBack { from, to } => Stored::LoopedBack { from: from.0, to: to.0 },
         Event::Reopened { step, guidance } => Stored::Reopened { step: step.0, guidance: guidance.clone() },
+        Event::Ending { end, at } => Stored::Ending { end: end.into(), at: at.0 },
+        Event::StepCancelled { step, at } => Stored::StepCancelled { step: step.0, at: at.0 },
         Event::Ended { end, at } => Stored::Ended { end: end.into(), at: at.0 },
     };
     bytes(&stored)
@@ -219,7 +238,10 @@ pub fn read(version: u16, bytes: &[u8]) -> Result<Event, Unreadable> {
             part: part(&text)?,
             result: outcome.map(Into::into).ok_or_else(|| error.unwrap_or_default()),
         },
-        Stored::PartLost { step, part: text } => Event::PartLost { step: StepId(step), part: part(&text)? },
+        Stored::PartLost { step, part: text, until } => {
+            Event::PartLost { step: StepId(step), part: part(&text)?, until: until.map(Moment) }
+        }
+        Stored::AttemptFailed { step, outcome } => Event::AttemptFailed { step: StepId(step), outcome: outcome.into() },
         Stored::StepCompleted { step, outcome, at } => {
             Event::StepCompleted { step: StepId(step), outcome: outcome.into(), at: Moment(at) }
         }
@@ -249,6 +271,8 @@ pub fn read(version: u16, bytes: &[u8]) -> Result<Event, Unreadable> {
         }
         Stored::LoopedBack { from, to } => Event::LoopedBack { from: StepId(from), to: StepId(to) },
         Stored::Reopened { step, guidance } => Event::Reopened { step: StepId(step), guidance },
+        Stored::Ending { end, at } => Event::Ending { end: end.into(), at: Moment(at) },
+        Stored::StepCancelled { step, at } => Event::StepCancelled { step: StepId(step), at: Moment(at) },
         Stored::Ended { end, at } => Event::Ended { end: end.into(), at: Moment(at) },
     })
 }
@@ -262,6 +286,7 @@ pub fn kind(event: &Event) -> &'static str {
         Event::PartStarted { .. } => "step.part.started",
         Event::PartEnded { .. } => "step.part.ended",
         Event::PartLost { .. } => "step.part.lost",
+        Event::AttemptFailed { .. } => "step.attempt.failed",
         Event::StepCompleted { .. } => "step.completed",
         Event::StepFailed { .. } => "step.failed",
         Event::StepRetried { .. } => "step.retried",
@@ -275,6 +300,8 @@ pub fn kind(event: &Event) -> &'static str {
         Event::StepStopping { .. } => "step.stopping",
         Event::LoopedBack { .. } => "run.looped",
         Event::Reopened { .. } => "run.reopened",
+        Event::Ending { .. } => "run.ending",
+        Event::StepCancelled { .. } => "step.cancelled",
         Event::Ended { end: End::Completed { .. }, .. } => "run.completed",
         Event::Ended { end: End::Failed { .. }, .. } => "run.failed",
         Event::Ended { end: End::Cancelled { .. }, .. } => "run.cancelled",

@@ -42,6 +42,8 @@ struct StoredHeader {
     questions: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     end: Option<StoredEnd>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    ending: Option<StoredEnd>,
 }
 
 /// The bytes of the header.
@@ -52,6 +54,7 @@ pub fn write_header(state: &RunState, definition: &str) -> Vec<u8> {
         started: state.started.0,
         questions: state.questions,
         end: state.end.as_ref().map(Into::into),
+        ending: state.ending.as_ref().map(Into::into),
     })
 }
 
@@ -89,7 +92,9 @@ pub fn read(plan: &Plan, header: &[u8], rows: &[(RowKey, Vec<u8>)]) -> Result<Ru
     }
     let given = given.ok_or_else(|| Unreadable("a run without what it was given".into()))?;
     let end = header.end.map(Into::into);
-    Ok(RunState::restore(plan, given, Moment(header.started), end, steps, items, header.questions))
+    let mut state = RunState::restore(plan, given, Moment(header.started), end, steps, items, header.questions);
+    state.ending = header.ending.map(Into::into);
+    Ok(state)
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -99,6 +104,9 @@ struct StoredStep {
     round: u32,
     #[serde(default, skip_serializing_if = "is_zero")]
     attempts: u32,
+    /// Not there: as `attempts`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    since: Option<u32>,
     #[serde(default, skip_serializing_if = "is_zero")]
     failures: u32,
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -109,6 +117,8 @@ struct StoredStep {
     granted: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     latest: Option<StoredOutcome>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    left: Option<StoredOutcome>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     guidance: Vec<String>,
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -183,6 +193,12 @@ struct StoredTurn {
 struct StoredItem {
     value: serde_json::Value,
     status: StoredItemStatus,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    attempt: u32,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    losses: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    due: Option<i64>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -200,11 +216,13 @@ pub fn write_step(state: &StepState) -> Vec<u8> {
         status: (&state.status).into(),
         round: state.round,
         attempts: state.attempts,
+        since: Some(state.since).filter(|since| *since != state.attempts),
         failures: state.failures,
         losses: state.losses,
         turns: state.turns,
         granted: state.granted,
         latest: state.latest.as_ref().map(Into::into),
+        left: state.left.as_ref().map(Into::into),
         guidance: state.guidance.clone(),
         asks: state.asks,
         asked: state.asked.iter().map(Into::into).collect(),
@@ -226,11 +244,13 @@ impl TryFrom<StoredStep> for StepState {
             status: it.status.try_into()?,
             round: it.round,
             attempts: it.attempts,
+            since: it.since.unwrap_or(it.attempts),
             failures: it.failures,
             losses: it.losses,
             turns: it.turns,
             granted: it.granted,
             latest: it.latest.map(Into::into),
+            left: it.left.map(Into::into),
             guidance: it.guidance,
             asks: it.asks,
             asked: it.asked.into_iter().map(TryInto::try_into).collect::<Result<_, _>>()?,
@@ -360,6 +380,9 @@ pub fn write_item(state: &ItemState) -> Vec<u8> {
             ItemStatus::Completed(outcome) => StoredItemStatus::Completed { outcome: outcome.into() },
             ItemStatus::Failed(error) => StoredItemStatus::Failed { error: error.clone() },
         },
+        attempt: state.attempt,
+        losses: state.losses,
+        due: state.due.map(|at| at.0),
     })
 }
 
@@ -371,6 +394,7 @@ impl From<StoredItem> for ItemState {
             StoredItemStatus::Completed { outcome } => ItemStatus::Completed(outcome.into()),
             StoredItemStatus::Failed { error } => ItemStatus::Failed(error),
         };
-        ItemState { value: from_json(it.value), status }
+        let (attempt, losses, due) = (it.attempt, it.losses, it.due.map(Moment));
+        ItemState { value: from_json(it.value), status, attempt, losses, due }
     }
 }

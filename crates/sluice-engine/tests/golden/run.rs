@@ -27,7 +27,9 @@ forms! {
         Event::PartStarted { .. } => "part_started",
         Event::PartEnded { result: Ok(_), .. } => "part_ended",
         Event::PartEnded { result: Err(_), .. } => "part_ended_with_error",
-        Event::PartLost { .. } => "part_lost",
+        Event::PartLost { until: None, .. } => "part_lost",
+        Event::PartLost { until: Some(_), .. } => "part_lost_until",
+        Event::AttemptFailed { .. } => "attempt_failed",
         Event::StepCompleted { .. } => "step_completed",
         Event::StepFailed { .. } => "step_failed",
         Event::StepRetried { .. } => "step_retried",
@@ -45,12 +47,15 @@ forms! {
         Event::LoopedBack { .. } => "looped_back",
         Event::Reopened { guidance: None, .. } => "reopened",
         Event::Reopened { guidance: Some(_), .. } => "reopened_with_guidance",
+        Event::Ending { .. } => "ending",
+        Event::StepCancelled { .. } => "step_cancelled",
         Event::Ended { .. } => "ended",
     }
     FAILURES, failure(Failure) {
         Failure::Attempt { kind: FailureKind::Failed, .. } => "attempt_failed",
         Failure::Attempt { kind: FailureKind::Timeout, .. } => "attempt_timeout",
         Failure::Attempt { kind: FailureKind::Crashed, .. } => "attempt_crashed",
+        Failure::Attempt { kind: FailureKind::Lost, .. } => "attempt_lost",
         Failure::Upstream(_) => "upstream",
         Failure::Undefined(_) => "undefined",
         Failure::LoopExhausted => "loop_exhausted",
@@ -67,6 +72,7 @@ forms! {
         Question { kind: QuestionKind::PartialFailure, .. } => "partial_failure",
         Question { kind: QuestionKind::LoopExhausted, .. } => "loop_exhausted",
         Question { kind: QuestionKind::Clarification, .. } => "clarification",
+        Question { kind: QuestionKind::Undecided, .. } => "undecided",
     }
     ENDS, end(End) {
         End::Completed { .. } => "completed",
@@ -143,6 +149,7 @@ fn questions() -> Vec<(String, Question)> {
         QuestionKind::PartialFailure,
         QuestionKind::LoopExhausted,
         QuestionKind::Clarification,
+        QuestionKind::Undecided,
     ];
     let samples = kinds.map(|kind| Question::new(3, kind, "tests fail"));
     named(QUESTIONS, question, samples.to_vec())
@@ -228,7 +235,9 @@ fn plain_events() -> Vec<Event> {
         Event::PartStarted { step: STEP, part: Part::Whole },
         Event::PartEnded { step: STEP, part: Part::Item(1), result: Ok(outcome()) },
         Event::PartEnded { step: STEP, part: Part::Item(1), result: Err("exit 1".into()) },
-        Event::PartLost { step: STEP, part: Part::Whole },
+        Event::PartLost { step: STEP, part: Part::Whole, until: None },
+        Event::PartLost { step: STEP, part: Part::Item(1), until: Some(AT) },
+        Event::AttemptFailed { step: STEP, outcome: outcome() },
         Event::StepCompleted { step: STEP, outcome: outcome(), at: AT },
         Event::StepFailed { step: STEP, failure: Failure::Aborted, at: AT },
         Event::StepRetried { step: STEP, failure: Failure::Aborted, until: AT },
@@ -246,6 +255,8 @@ fn plain_events() -> Vec<Event> {
         Event::LoopedBack { from: STEP, to: StepId(1) },
         Event::Reopened { step: STEP, guidance: None },
         Event::Reopened { step: STEP, guidance: Some("look at b".into()) },
+        Event::Ending { end: End::Cancelled { reason: "not needed".into() }, at: AT },
+        Event::StepCancelled { step: STEP, at: AT },
         Event::Ended { end: End::Completed { summary: String::new() }, at: AT },
     ]
 }
@@ -260,6 +271,9 @@ fn events() {
     let origin = Origin { task: "task-1".into(), cause: vec!["release".into()], ..Origin::default() };
     let of_task = Given { origin, ..given(Mode::Engine) };
     add("started.by_a_state".into(), Event::Started { given: Box::new(of_task), at: AT });
+    let origin = Origin { root: "/repository".into(), base: "a1b2".into(), ..Origin::default() };
+    let in_worktree = Given { origin, ..given(Mode::Engine) };
+    add("started.in_a_worktree".into(), Event::Started { given: Box::new(in_worktree), at: AT });
     for (name, failure) in failures() {
         add(format!("step_failed.{name}"), Event::StepFailed { step: STEP, failure, at: AT });
     }
@@ -362,7 +376,8 @@ fn plan() -> Plan {
 
 /// A run of one step with one item.
 fn run(end: Option<End>, step: StepState, item: ItemStatus) -> RunState {
-    let items = BTreeMap::from([((StepId(0), 0), ItemState { value: Data::Text("x".into()), status: item })]);
+    let item = ItemState { status: item, ..ItemState::new(Data::Text("x".into())) };
+    let items = BTreeMap::from([((StepId(0), 0), item)]);
     RunState::restore(&plan(), given(Mode::Engine), AT, end, vec![step], items, 3)
 }
 
@@ -371,11 +386,13 @@ fn step(status: StepStatus) -> StepState {
         status,
         round: 1,
         attempts: 2,
+        since: 2,
         failures: 3,
         losses: 4,
         turns: 5,
         granted: 6,
         latest: Some(outcome()),
+        left: None,
         guidance: vec!["look at b".into()],
         asks: 0,
         asked: Vec::new(),
@@ -440,6 +457,16 @@ fn states() {
         ("step.bare".to_owned(), run(None, StepState::default(), ItemStatus::Waiting)),
     ];
     samples.extend(ends().into_iter().map(|(name, end)| (format!("header.{name}"), ended(Some(end)))));
+    let mut ending = run(None, step(StepStatus::Ready), ItemStatus::Waiting);
+    ending.ending = Some(End::Cancelled { reason: "not needed".into() });
+    samples.push(("header.ending".to_owned(), ending));
+    let left = StepState { since: 1, left: Some(outcome()), ..step(StepStatus::Failed(Failure::Aborted)) };
+    samples.push(("step.left".to_owned(), run(None, left, ItemStatus::Waiting)));
+    let mut lost = run(None, step(StepStatus::Ready), ItemStatus::Waiting);
+    for item in lost.items.values_mut() {
+        *item = ItemState { attempt: 3, losses: 2, due: Some(AT), ..item.clone() };
+    }
+    samples.push(("item.lost".to_owned(), lost));
     samples.push(("step.speaking".to_owned(), run(None, speaking(), ItemStatus::Waiting)));
     let urgent = StepStatus::Held { question: urgent(), progress: None };
     samples.push(("step.held.urgent".to_owned(), run(None, step(urgent), ItemStatus::Waiting)));

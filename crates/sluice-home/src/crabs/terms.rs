@@ -44,9 +44,10 @@ pub(super) fn report(wanted: &Complete) -> Result<Report, Problem> {
                 None | Some("failed") => FailureKind::Failed,
                 Some("timeout") => FailureKind::Timeout,
                 Some("crashed") => FailureKind::Crashed,
+                Some("lost") => FailureKind::Lost,
                 Some(other) => {
                     let message = format!("`{other}` is no way to fail");
-                    return Err(Problem::bad_request(message).hint("failed, timeout or crashed"));
+                    return Err(Problem::bad_request(message).hint("failed, timeout, crashed or lost"));
                 }
             };
             let said = wanted.error.as_deref().map_or(summary, |error| cut(error, LONGEST_SUMMARY));

@@ -121,7 +121,7 @@ impl Crabs {
             effect: effect.id.clone(),
             wanted: *wanted,
             attempt,
-            is_reporting: false,
+            reports: None,
             progressed: None,
         };
         inner.jobs.insert(*dispatch, job);
@@ -136,13 +136,13 @@ impl Crabs {
             forget(ground, &progress_of(dispatch));
         }
         if let Some(name) = &job.attempt {
-            let over = Over { name: name.clone(), crab: job.crab.clone(), has_counted: job.is_reporting };
+            let over = Over { name: name.clone(), crab: job.crab.clone(), counted_as: job.reports.clone() };
             inner.over.push_back(over);
             let excess = inner.over.len().saturating_sub(MOST_OVER);
             inner.over.drain(..excess);
         }
         if let (false, Some((_, post))) =
-            (job.is_reporting, inner.crabs.get(&job.crab).and_then(|crab| crab.listens.as_ref()))
+            (job.reports.is_some(), inner.crabs.get(&job.crab).and_then(|crab| crab.listens.as_ref()))
         {
             post(self.envelope(ground, dispatch, &job, "task_withdrawn", &json!({ "dispatch": dispatch })));
         }
@@ -297,9 +297,11 @@ impl Crabs {
             let over = || inner.over.iter().rev().find(|over| over.name == run_id);
             match held {
                 Some((dispatch, job)) => {
-                    Some(Attempt { crab: job.crab.clone(), held: Some(*dispatch), has_counted: false })
+                    Some(Attempt { crab: job.crab.clone(), held: Some(*dispatch), counted_as: None })
                 }
-                None => over().map(|it| Attempt { crab: it.crab.clone(), held: None, has_counted: it.has_counted }),
+                None => {
+                    over().map(|it| Attempt { crab: it.crab.clone(), held: None, counted_as: it.counted_as.clone() })
+                }
             }
         };
         if found.is_none() && is_starting(ground) {
@@ -372,14 +374,21 @@ impl Crabs {
         let report = report(wanted)?;
         let attempt = self.attempt(ground, keeper, &wanted.run_id)?;
         let Some(dispatch) = attempt.held else {
-            return match attempt.has_counted {
-                true => Ok(json!({ "run_id": wanted.run_id, "status": wanted.status, "ok": true })),
-                false => Err(late()),
+            return match attempt.counted_as {
+                Some(status) if status == wanted.status => {
+                    Ok(json!({ "run_id": wanted.run_id, "status": wanted.status, "ok": true }))
+                }
+                Some(status) => {
+                    let message =
+                        format!("run {} has ended as {status}, and cannot end as {}", wanted.run_id, wanted.status);
+                    Err(Problem::new(Status::Conflict, RefusalCode::Finished.as_str(), message))
+                }
+                None => Err(late()),
             };
         };
         let (mission, task) = self.about(ground, dispatch)?;
         let held = self.inner().jobs.get_mut(&dispatch).map(|job| {
-            job.is_reporting = true;
+            job.reports = Some(wanted.status.clone());
             (job.stream.clone(), job.effect.clone(), job.wanted.clone())
         });
         let (stream, effect, performed) = held.ok_or_else(late)?;
@@ -392,10 +401,10 @@ impl Crabs {
         let asked = reporter.ask(|token| Message::Ended { token: Some(token), stream, effect, dispatch, outcome });
         if let Err(problem) = wait(reporter, &asked, &task) {
             let mut inner = self.inner();
-            inner.jobs.get_mut(&dispatch).into_iter().for_each(|job| job.is_reporting = false);
+            inner.jobs.get_mut(&dispatch).into_iter().for_each(|job| job.reports = None);
             // It may have been withdrawn meanwhile, and looked as if this was why.
             let own = inner.over.iter_mut().filter(|over| over.name == wanted.run_id);
-            own.for_each(|over| over.has_counted = false);
+            own.for_each(|over| over.counted_as = None);
             return Err(problem);
         }
         self.remember_who_did(&mission, performed.step, &attempt.crab);
@@ -422,8 +431,8 @@ struct Attempt {
     crab: String,
     /// Its handing-out, while it is under way.
     held: Option<u64>,
-    /// It is over, and its report was taken.
-    has_counted: bool,
+    /// It is over, and its report was taken, which said this.
+    counted_as: Option<String>,
 }
 
 fn late() -> Problem {

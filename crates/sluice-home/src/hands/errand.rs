@@ -21,6 +21,8 @@ pub(crate) enum NotYet {
     At(i64),
     /// It cannot be done now.
     Unavailable(Unavailable),
+    /// It is under way, and somebody else will tell of its end.
+    Told,
 }
 
 impl From<Unavailable> for NotYet {
@@ -61,7 +63,7 @@ impl Errand {
     fn work(mut self) {
         let Some(ground) = self.ground.upgrade() else { return };
         let at = match (self.work)(&ground) {
-            Ok(()) => return,
+            Ok(()) | Err(NotYet::Told) => return,
             Err(NotYet::At(moment)) => moment,
             Err(NotYet::Unavailable(Unavailable(why))) => {
                 if self.tries == 0 {

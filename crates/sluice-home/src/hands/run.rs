@@ -5,13 +5,16 @@
 
 mod agent;
 mod script;
-mod task;
+pub(crate) mod task;
 mod workspace;
+mod worktree;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use sluice_api::Problem;
+use sluice_api::problem::{Problem, Status};
+use sluice_core::recipe::Work as StepWork;
+use sluice_core::run::effect::key;
 use sluice_core::run::{Effect, Job, Outcome, Part, Perform, Report};
 use sluice_engine::actor::Outcome as Reported;
 use sluice_engine::codec::run_effect;
@@ -27,16 +30,20 @@ use crate::undone::{Unavailable, Undone, settled};
 use crate::workbench::{Order, Performed, Voice, Work, reported, sweep};
 
 pub(crate) use workspace::{branch as workspace_branch, pool as workspace_pool};
+pub(crate) use worktree::{Planned, Worktrees, plan as plan_worktree};
+
+/// The code of the refusal to start a run that gets no worktree.
+const NO_WORKSPACE: &str = "no_workspace";
 
 /// Carries an effect of a run out. Called on a thread that may wait.
 pub(super) fn carry_out(ground: &Arc<Ground>, run: &str, effect: &str, data: &[u8]) -> Result<Reported, NotYet> {
     let done = match run_effect::read(data) {
         Err(error) => Err(error.to_string().into()),
         Ok(Effect::Perform(wanted)) => match settled(present(ground.tasks.setting(run)))? {
-            Ok(setting) => return Ok(Reported::Run(recorded(ground, &setting, &wanted)?)),
+            Ok(setting) => return recorded(ground, &setting, &wanted).map(Reported::Run),
             Err(failed) => Err(failed.into()),
         },
-        Ok(Effect::Repeat { at }) if at.0 > ground.clock.now().0 => return Err(NotYet::At(at.0)),
+        Ok(Effect::Repeat { at }) => return next_turn(ground, run, at.0),
         Ok(other) => present(ground.tasks.load_run(run)).and_then(|seen| beside(ground, &seen, effect, &other)),
     };
     Ok(match settled(done)? {
@@ -50,36 +57,76 @@ fn present<T>(read: Result<Option<T>, Problem>) -> Result<T, Undone> {
     read?.ok_or_else(|| "the run is gone".into())
 }
 
+/// The next turn of a patrol begins when its moment has come, and when it can: what keeps it from being started passes, or
+/// a person ends the patrol. Of the turns before it, only as many stay as it keeps.
+fn next_turn(ground: &Arc<Ground>, run: &str, at: i64) -> Result<Reported, NotYet> {
+    let seen = match settled(present(ground.tasks.load_run(run)))? {
+        Ok(seen) => seen,
+        Err(failed) => return Ok(Reported::Failed(failed.error)),
+    };
+    if let Err(problem) = crate::patrols::tidy(ground, &seen) {
+        ground.log.line(&format!("the old turns of the patrol of run {run} are not removed: {}", problem.message));
+    }
+    if at > ground.clock.now().0 {
+        return Err(NotYet::At(at));
+    }
+    match crate::service::repeat(ground, &seen) {
+        Ok(()) => Ok(Reported::Done),
+        Err(problem) => Err(Unavailable(format!("the next turn cannot be started: {}", problem.message)).into()),
+    }
+}
+
+/// Starts another recipe because a run has ended. What keeps it from being started here may pass; that there is no such
+/// recipe, or that it has errors, does not.
+fn start_next(ground: &Arc<Ground>, seen: &SeenRun, effect: &str, recipe: &str) -> Result<(), Undone> {
+    crate::service::start_again(ground, seen, effect, recipe).map_err(|problem| match problem.status {
+        Status::Fault => Unavailable(problem.message).into(),
+        Status::Refused if problem.code == NO_WORKSPACE => Unavailable(problem.message).into(),
+        _ => Undone::from(problem),
+    })
+}
+
 /// Carries out a performance, and keeps what it was told and what it gave.
-fn recorded(ground: &Arc<Ground>, setting: &Setting, wanted: &Perform) -> Result<Report, Unavailable> {
+fn recorded(ground: &Arc<Ground>, setting: &Setting, wanted: &Perform) -> Result<Report, NotYet> {
     let record = evidence::begin(ground, setting, wanted);
     let name = performance(&setting.id, wanted.step, wanted.attempt, wanted.part);
     let step = &setting.plan.recipe.step(wanted.step).name;
     let span = spans::step(&setting.id, step.as_str(), wanted.attempt, spans::kind(&wanted.job));
-    let report = reported(perform(ground, setting, wanted, &name))?;
+    let performed = perform(ground, setting, wanted, &name).ok_or(NotYet::Told)?;
+    let report = reported(performed)?;
     spans::step_ended(span, &report);
     ground.performed(&name);
     record.end(ground, setting, wanted, &report);
     Ok(report)
 }
 
+/// Carries a part of a step out. `None`: it is under way, and its end will be told; nothing waits for that here.
+///
 /// A script needs to know nothing of where the run stands: reading that would cost more the longer the run is.
-fn perform(ground: &Arc<Ground>, setting: &Setting, wanted: &Perform, name: &str) -> Performed {
+fn perform(ground: &Arc<Ground>, setting: &Setting, wanted: &Perform, name: &str) -> Option<Performed> {
     if ground.was_stopped(name) {
-        return Err("it was ended before it began".into());
+        return Some(Err("it was ended before it began".into()));
     }
     let seen = || present(ground.tasks.load_run(&setting.id));
-    match &wanted.job {
+    if !matches!(wanted.job, Job::Task { .. })
+        && let Err(why) = worktree::ready(ground, &setting.given)
+    {
+        return Some(Err(format!("its worktree cannot be made: {why}").into()));
+    }
+    Some(match &wanted.job {
         Job::Script(script) | Job::Gate(script) => {
             let folder = PathBuf::from(setting.folder());
             let performed = ground.perform(&order(setting, wanted, name, folder, Work::Script(script.clone())));
             let (recipe, step) = (&setting.plan.recipe, setting.plan.recipe.step(wanted.step));
             performed.map(|outcome| Outcome { output: lists::output(recipe, step, outcome.output), ..outcome })
         }
-        Job::Agent { prompt } => agent::work(ground, &seen()?, wanted, name, prompt),
-        Job::Arbiter { prompt } => agent::judge(ground, &seen()?, wanted, name, prompt),
-        Job::Task { .. } => task::create(ground, &seen()?, wanted, name),
-    }
+        Job::Agent { prompt } => seen().and_then(|seen| agent::work(ground, &seen, wanted, name, prompt)),
+        Job::Arbiter { prompt } => seen().and_then(|seen| agent::judge(ground, &seen, wanted, name, prompt)),
+        Job::Task { .. } => match seen() {
+            Ok(seen) => return task::create(ground, &seen, wanted, name),
+            Err(undone) => Err(undone),
+        },
+    })
 }
 
 /// What the workbench is told to do.
@@ -106,7 +153,14 @@ fn beside(ground: &Arc<Ground>, seen: &SeenRun, effect: &str, wanted: &Effect) -
         Effect::Stop { step, attempt, part } => {
             let name = performance(&seen.id, *step, *attempt, *part);
             ground.crabs.stop(ground, &name);
-            let stopped = ground.stop(&name);
+            let stopped = match &seen.plan.recipe.step(*step).work {
+                StepWork::Task(_) => task::stop(ground, &seen.id, &key(*step, *attempt, *part)).map_err(Undone::from),
+                StepWork::Agent { .. }
+                | StepWork::AgentLoop { .. }
+                | StepWork::ParallelAgents { .. }
+                | StepWork::Script { .. }
+                | StepWork::Gate { .. } => ground.stop(&name),
+            };
             if seen.state.end.is_some() {
                 sweep(&seen.id);
             }
@@ -114,11 +168,8 @@ fn beside(ground: &Arc<Ground>, seen: &SeenRun, effect: &str, wanted: &Effect) -
         }
         Effect::Notify(message) => super::notify(ground, &seen.id, message).map(drop),
         Effect::RunCommand(script) => script::hook(ground, seen, effect, script),
-        Effect::Start { recipe } => Ok(crate::service::start_again(ground, seen, effect, recipe)?),
-        Effect::Repeat { .. } => Ok(crate::service::repeat(ground, seen).inspect_err(|problem| {
-            ground.log.line(&format!("the patrol of run {} does not go on: {}", seen.id, problem.message));
-        })?),
-        Effect::Perform(_) | Effect::SetTimer(..) | Effect::ClearTimer(_) => Ok(()),
+        Effect::Start { recipe } => start_next(ground, seen, effect, recipe),
+        Effect::Perform(_) | Effect::Repeat { .. } | Effect::SetTimer(..) | Effect::ClearTimer(_) => Ok(()),
     }
 }
 

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use sluice_api::problem::{Problem, Status};
@@ -25,6 +26,8 @@ use crate::workbench::{data, sweep};
 
 /// What the status of a run can be.
 const STATUSES: [&str; 5] = ["running", "held", "completed", "failed", "cancelled"];
+/// How long a command waits for the steps that always run, when a run is cancelled.
+const SETTLED_WITHIN: Duration = Duration::from_secs(60);
 /// Bytes of a session's output that are shown.
 const LONGEST_LOG: usize = 1 << 20;
 
@@ -143,7 +146,7 @@ impl Service {
         for path in self.printed_files(&begins) {
             text.push_str(&last_of(&path));
         }
-        if let (true, Some(outcome)) = (text.is_empty(), &state.latest) {
+        if let (true, Some(outcome)) = (text.is_empty(), state.left.as_ref().or(state.latest.as_ref())) {
             if let Data::Text(output) = &outcome.output {
                 text.push_str(output);
                 text.push('\n');
@@ -231,12 +234,24 @@ impl Service {
             return Ok(seen);
         }
         let seen = self.tell_run(who, &seen.id, Input::Cancel { reason })?;
+        let seen = self.until_ended(seen)?;
+        if seen.state.end.is_none() {
+            return Ok(seen); // the steps that always run take longer; it ends when they have
+        }
         match sweep(&seen.id) {
             0 => Ok(seen),
             left => {
                 Err(Problem::fault(format!("run {} is cancelled, but {left} of its processes would not go", seen.id)))
             }
         }
+    }
+
+    /// A run that is being ended, when it has, or when a command need not wait any longer.
+    fn until_ended(&self, seen: SeenRun) -> Result<SeenRun, Problem> {
+        let now = || self.ground.tasks.load_run(&seen.id).ok().flatten();
+        self.ground.tasks.wait(SETTLED_WITHIN, || now().filter(|now| now.state.ending.is_none()).map(drop));
+        let now = self.ground.tasks.load_run(&seen.id)?;
+        Ok(now.unwrap_or(seen))
     }
 
     /// Tries a failed step again.
@@ -308,7 +323,8 @@ fn last_of(path: &Path) -> String {
 fn is_listed(seen: &SeenRun, all: bool) -> bool {
     match &seen.state.end {
         None | Some(End::Failed { .. }) => true,
-        Some(End::Completed { .. }) => all,
+        // A patrol that rests goes on.
+        Some(End::Completed { .. }) => all || seen.next_turn.is_some(),
         Some(End::Cancelled { .. }) => false,
     }
 }

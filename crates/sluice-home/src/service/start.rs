@@ -15,14 +15,13 @@ use sluice_engine::host::Clock;
 use sluice_engine::loader::pin;
 use sluice_engine::reactor::Message;
 use sluice_engine::run_actor::RunActor;
-use sluice_worker::workspace::{Binding, WorkspaceName};
 
 use serde_json::Value;
 
 use super::wait;
 use crate::clock::{id_from, new_id};
 use crate::ground::Ground;
-use crate::hands::run::{workspace_branch, workspace_pool};
+use crate::hands::run::{Planned, plan_worktree};
 use crate::lists;
 use crate::patrols;
 use crate::runs::{SeenRun, stream};
@@ -71,12 +70,14 @@ pub(crate) fn start_as(ground: &Arc<Ground>, wanted: &StartRun, started: Started
     for named in recipe.steps.iter().filter_map(|step| step.harness.as_ref()).filter(|_| elsewhere.is_none()) {
         ground.harnesses().get(named).map_err(|error| unusable(&wanted.recipe, &error.to_string()))?;
     }
-    let workspace = match (mode, elsewhere, started.workspace) {
-        (Mode::ByHand, ..) => String::new(),
-        (Mode::Engine, Some(_), _) => burrow(&id),
-        (Mode::Engine, None, Some(lent)) => lent,
-        (Mode::Engine, None, None) => worktree(ground, &root, &id)?,
+    let without = |folder: String| Planned { folder, base: String::new() };
+    let Planned { folder: workspace, base } = match (mode, elsewhere, started.workspace) {
+        (Mode::ByHand, ..) => without(String::new()),
+        (Mode::Engine, Some(_), _) => without(burrow(&id)),
+        (Mode::Engine, None, Some(lent)) => without(lent),
+        (Mode::Engine, None, None) => plan_worktree(ground, &root, &id)?,
     };
+    let root = root.display().to_string();
     let given = Given {
         id: id.clone(),
         mode,
@@ -84,7 +85,7 @@ pub(crate) fn start_as(ground: &Arc<Ground>, wanted: &StartRun, started: Started
         prompt: wanted.prompt.clone().unwrap_or_default(),
         workspace,
         work_order: wanted.work_order.clone().unwrap_or_default(),
-        origin: Origin { kind, root: root.display().to_string(), harness, cause: started.cause, task: started.task },
+        origin: Origin { kind, root, base, harness, cause: started.cause, task: started.task },
     };
     begin(ground, &found.plan, found.pinned, given, elsewhere.unwrap_or(LOCAL))
 }
@@ -212,23 +213,6 @@ fn kind(recipe: &Recipe, path: &Path) -> Kind {
     }
 }
 
-/// A worktree for a run that is started in a git repository; elsewhere it works where it was started.
-fn worktree(ground: &Ground, root: &Path, id: &str) -> Result<String, Problem> {
-    if !root.join(".git").exists() {
-        return Ok(String::new());
-    }
-    let failed = |why: String| Problem::new(Status::Refused, "no_workspace", why);
-    let pool = workspace_pool(ground, root).map_err(failed)?;
-    if pool.repository().default_commit().is_err() {
-        return Ok(String::new()); // a repository without a commit has nothing to start from
-    }
-    let name = WorkspaceName::new(id).map_err(|error| failed(error.to_string()))?;
-    let head = pool.repository().commit("HEAD").ok().flatten();
-    let binding = Binding { task: id.to_owned(), branch: workspace_branch(id) };
-    let lent = pool.acquire(&name, &binding, head.as_deref()).map_err(|error| failed(error.to_string()))?;
-    Ok(lent.folder.display().to_string())
-}
-
 /// The inputs of a run, each of the type that the recipe asks for.
 fn inputs(recipe: &Recipe, given: &[(String, serde_json::Value)]) -> Result<Vec<(String, Data)>, Problem> {
     let Some(declared) = &recipe.inputs else {
@@ -310,7 +294,8 @@ pub(crate) fn repeat(ground: &Arc<Ground>, seen: &SeenRun) -> Result<(), Problem
         let pinned = ground.tasks.pinned(&seen.id)?;
         let mut given = seen.state.given.clone();
         if !given.workspace.is_empty() {
-            given.workspace = worktree(ground, Path::new(&given.origin.root), &id)?;
+            let planned = plan_worktree(ground, Path::new(&given.origin.root), &id)?;
+            (given.workspace, given.origin.base) = (planned.folder, planned.base);
         }
         given.id = id;
         begin(ground, &seen.plan, pinned, given, &seen.card.group)?;

@@ -15,7 +15,7 @@ use sluice_worker::harness::{Harness, Invocation, Mode, Permissions, Request};
 use sluice_worker::session::{Cause, End, Gone, How, Limits, Place, SessionId, Spec, Stream};
 
 use super::environment::{about, inherited, token};
-use super::{GRACE, Order, Performed, Voice, Workbench, data};
+use super::{GRACE, Order, Performed, SIGNALLED, Voice, Workbench, data};
 use crate::projects::described;
 use crate::undone::Failed;
 
@@ -146,18 +146,18 @@ fn end(bench: &Workbench, id: &SessionId) -> Result<(), Failed> {
 
 /// What became of it: by its last words, and by how it ended.
 fn judged(bench: &Workbench, id: &SessionId, reader: Reader, gone: &Gone, silent: Option<String>) -> Performed {
-    let crash = |why: String| Some((FailureKind::Crashed, why));
+    let lost = |why: String| Some((FailureKind::Lost, why));
     let (exit, broken) = match &gone.how {
-        How::Lost { why } => (Exit::Signal(9), crash(why.clone())),
+        How::Lost { why } => (Exit::Signal(9), lost(why.clone())),
         How::Exited(record) => match (&record.end, record.cause) {
             (End::Code(_) | End::Signal(_), Cause::Unkept) if !reader.is_final() => {
-                (Exit::Signal(9), crash("its worker was away for too long".to_owned()))
+                (Exit::Signal(9), lost("its worker was away for too long".to_owned()))
             }
             // Many programs make an exit status of the signal that ends them. Its last words count, not our signal.
             (End::Code(_), Cause::Asked) if reader.is_final() => (Exit::Signal(15), None),
             (End::Code(code), _) => (Exit::Code(*code), None),
             (End::Signal(signal), Cause::Itself) if !reader.is_final() => {
-                (Exit::Signal(*signal), crash(format!("signal {signal} ended it")))
+                (Exit::Signal(*signal), Some((FailureKind::Crashed, format!("signal {signal} ended it"))))
             }
             (End::Signal(signal), _) => (Exit::Signal(*signal), None),
             // That is no accident: it would not start the next time either.
@@ -173,7 +173,10 @@ fn judged(bench: &Workbench, id: &SessionId, reader: Reader, gone: &Gone, silent
         summary: said.summary,
         result: said.result,
         output: said.value.as_ref().map_or_else(|| Data::Text(ended.text.clone()), data),
-        exit_code: if let Exit::Code(code) = exit { Some(code) } else { None },
+        exit_code: Some(match exit {
+            Exit::Code(code) => code,
+            Exit::Signal(signal) => SIGNALLED + signal,
+        }),
         stderr: Some(String::from_utf8_lossy(&complaints).into_owned()),
         commit: None,
         usage: used(ended.usage),

@@ -15,12 +15,14 @@ use sluice_worker::process::{self, Cancel, Captured, Ending, Program, Script, ki
 use sluice_worker::session::{Cause, End, How, Keeper, Limits, Place, SessionId, Spec, Stream};
 
 use super::environment::{about, inherited};
-use super::{GRACE, Order, Performed, Workbench};
+use super::{GRACE, Order, Performed, SIGNALLED, Workbench};
 use crate::projects::described;
 use crate::undone::{Failed, Undone};
 
 /// Bytes of what a command prints that are kept in the run; all of a longer output's beginning and end.
 const KEPT: usize = 1 << 20;
+/// The signal that ends what is not wanted any more.
+const TERMINATED: i32 = 15;
 /// How much of it is a summary.
 const SUMMARY: usize = 2000;
 
@@ -48,7 +50,11 @@ pub(super) fn run(bench: &Workbench, order: &Order, script: &Wanted) -> Performe
         summary: stdout.trim().chars().take(SUMMARY).collect(),
         result: found.result,
         output: Data::Text(stdout.strip_suffix('\n').unwrap_or(&stdout).to_owned()),
-        exit_code: if let Ending::Code(code) = ending { Some(code) } else { None },
+        exit_code: Some(match ending {
+            Ending::Code(code) => code,
+            Ending::Signal(signal) => SIGNALLED + signal,
+            Ending::TimedOut | Ending::Cancelled => SIGNALLED + TERMINATED,
+        }),
         stderr: Some(stderr),
         ..Outcome::default()
     };
@@ -115,13 +121,13 @@ fn kept(
         bench.sessions.watch(&id, move |_, gone| drop(over.send(gone.map_err(|failure| described(&failure)))));
     watched.map_err(|failure| described(&failure))?;
     let gone = ended.recv().map_err(|_| Failed::because("nobody saw how it ended"))??;
-    let crashed = |error: String| Failed { kind: FailureKind::Crashed, error, outcome: Box::default() };
+    let lost = |error: String| Failed { kind: FailureKind::Lost, error, outcome: Box::default() };
     let ending = match gone.how {
-        How::Lost { why } => return Err(crashed(why).into()),
+        How::Lost { why } => return Err(lost(why).into()),
         How::Exited(record) => match (record.end, record.cause) {
             (End::NotStarted(why), _) => return Err(format!("it could not be started: {why}").into()),
             (End::Code(_) | End::Signal(_), Cause::Unkept) => {
-                return Err(crashed("its worker was away for too long".to_owned()).into());
+                return Err(lost("its worker was away for too long".to_owned()).into());
             }
             (End::Code(_) | End::Signal(_), Cause::Asked) => Ending::Cancelled,
             (End::Code(_) | End::Signal(_), Cause::TimeLimit) => Ending::TimedOut,

@@ -1,6 +1,6 @@
 //! One step at a worker, from its assignment to its report.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -189,7 +189,8 @@ impl Worker {
             return Err("it is not this worker's any more".into());
         }
         let keeper = Keeper { until_ms: job.until_ms.load(Ordering::Relaxed), ..job.keeper.clone() };
-        let order = Order { folder: burrow.folder.clone(), keeper: Some(keeper), ..job.order.clone() };
+        let work = in_folder(&job.order.work, &job.mission, &burrow.folder);
+        let order = Order { folder: burrow.folder.clone(), keeper: Some(keeper), work, ..job.order.clone() };
         let kind = match &order.work {
             Work::Script(_) => "script",
             Work::Agent { .. } if job.only_looks => "arbiter",
@@ -274,6 +275,19 @@ impl Worker {
     }
 }
 
+/// What is to be done, with the name of the run's worktree made the folder that it has here.
+fn in_folder(work: &Work, run: &str, folder: &Path) -> Work {
+    let (name, folder) = (crate::service::burrow(run), folder.display().to_string());
+    let here = |text: &String| text.replace(&name, &folder);
+    match work {
+        Work::Agent { prompt } => Work::Agent { prompt: here(prompt) },
+        Work::Script(Script { script, environment }) => {
+            let environment = environment.iter().map(|(key, value)| (key.clone(), here(value))).collect();
+            Work::Script(Script { script: script.clone(), environment })
+        }
+    }
+}
+
 /// A report in the words of the wire.
 fn written(report: &Report, commit: Option<String>) -> Value {
     let (status, failure, error, outcome) = match report {
@@ -301,5 +315,6 @@ fn word(kind: FailureKind) -> &'static str {
         FailureKind::Failed => "failed",
         FailureKind::Timeout => "timeout",
         FailureKind::Crashed => "crashed",
+        FailureKind::Lost => "lost",
     }
 }

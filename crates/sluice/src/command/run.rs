@@ -159,13 +159,21 @@ fn list(status: Option<String>, all: bool, output: Output) -> Result<Exit, Failu
         Output::People if runs.is_empty() => say("no runs; `sluice start RECIPE` starts one"),
         Output::People => {
             let words = |run: &Value| {
-                ["id", "kind", "recipe", "status", "current_step", "created_at"].map(|key| word(run, key)).to_vec()
+                let mut words =
+                    ["id", "kind", "recipe", "status", "current_step", "created_at"].map(|key| word(run, key));
+                if let Some(at) = run["next_turn_at"].as_str() {
+                    words[3] = format!("{}, again at {at}", words[3]);
+                }
+                words.to_vec()
             };
             table::print(&["id", "kind", "recipe", "status", "step", "started"], runs.iter().map(words));
         }
     }
     Ok(Exit::Done)
 }
+
+/// Lines of what a failed step printed that are shown; `run log` has all of them.
+const MOST_PRINTED: usize = 20;
 
 /// A field as a word of a table.
 pub(super) fn word(value: &Value, key: &str) -> String {
@@ -182,7 +190,9 @@ fn shown(answer: &Value, output: Output) -> Result<Exit, Failure> {
         return Ok(Exit::Done);
     }
     let run = &answer["run"];
-    for key in ["id", "kind", "recipe", "status", "current_step", "workspace", "work_order", "task", "error"] {
+    for key in
+        ["id", "kind", "recipe", "status", "current_step", "workspace", "work_order", "task", "next_turn_at", "error"]
+    {
         if !run[key].is_null() {
             print(&format!("{:<14} {}\n", key.replace('_', " "), table::line(&word(run, key), 2000)));
         }
@@ -191,7 +201,22 @@ fn shown(answer: &Value, output: Output) -> Result<Exit, Failure> {
         ask(&run["question"]);
     }
     print("\n");
-    steps(answer, output)
+    steps(answer, output)?;
+    failed(&run["steps"]);
+    Ok(Exit::Done)
+}
+
+/// What the steps printed that have failed, the end of it.
+fn failed(steps: &Value) {
+    for step in steps.as_array().into_iter().flatten().filter(|step| step["status"] == "failed") {
+        let texts = [step["output"].as_str(), step["stderr"].as_str()];
+        let lines: Vec<&str> = texts.into_iter().flatten().flat_map(str::lines).collect();
+        if !lines.is_empty() {
+            print(&format!("\n{} printed\n", word(step, "id")));
+            let last = lines.len().saturating_sub(MOST_PRINTED);
+            lines[last..].iter().for_each(|line| print(&format!("  | {}\n", table::line(line, 2000))));
+        }
+    }
 }
 
 fn steps(answer: &Value, output: Output) -> Result<Exit, Failure> {
@@ -224,6 +249,10 @@ pub(super) fn ask(question: &Value) {
     let options: Vec<&str> = question["options"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let id = word(question, "id");
     print(&format!("question       {id}: {}\n", table::line(&word(question, "reason"), 2000)));
+    if let Some(printed) = question["printed"].as_str() {
+        print("printed\n");
+        printed.lines().for_each(|line| print(&format!("  | {}\n", table::line(line, 2000))));
+    }
     let how = if options.is_empty() { "TEXT".to_owned() } else { options.join("|") };
     print(&format!("answer it      sluice answer {id} {how}\n"));
 }

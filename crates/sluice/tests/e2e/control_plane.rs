@@ -188,10 +188,23 @@ fn a_failure_cascades_and_never_overwrites_a_finished_step() {
     plane.post("/v1/runs/complete", &json!({ "run_id": run, "status": "failed", "summary": "no tools" }));
     assert_eq!(plane.statuses(&mission), ["completed", "failed", "failed", "failed", "failed"]);
     assert_eq!(plane.get(&format!("/v1/missions/{mission}"))["status"], "failed");
-    let late = json!({ "run_id": run, "status": "completed" });
-    plane.post("/v1/runs/complete", &late);
+    // Said twice it is counted once; another end is refused.
+    plane.post("/v1/runs/complete", &json!({ "run_id": run, "status": "failed", "summary": "no tools" }));
+    let late = json!({ "run_id": run, "status": "completed" }).to_string();
+    let late = plane.served.ask("POST", "/v1/runs/complete", Some(&plane.secret), &late);
+    assert_eq!(late.short(), "409 finished");
     assert_eq!(plane.statuses(&mission)[1], "failed", "what counted counts");
     let never =
         plane.served.ask("POST", "/v1/runs/complete", Some(&plane.secret), r#"{"run_id":"x","status":"completed"}"#);
     assert_eq!(never.short(), "404 not_found");
+}
+
+#[test]
+fn a_cancelled_mission_says_so() {
+    let plane = Plane::new();
+    let mission = plane.mission();
+    plane.served.ask("DELETE", &format!("/v1/recipe/runs/{mission}"), Some(&plane.secret), "{}");
+    let shown = plane.get(&format!("/v1/missions/{mission}"));
+    assert_eq!(shown["status"], "cancelled", "{shown}");
+    assert_eq!(plane.statuses(&mission), ["failed", "skipped", "skipped", "skipped", "skipped"]);
 }

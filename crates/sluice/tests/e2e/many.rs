@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::process::Stdio;
 
-use super::home::{Home, Ran, run};
+use super::home::{Home, LONG, Ran, run};
 use super::process;
+use super::recipes::{begin, grimoire, show, start, until, with_shell};
 
 #[test]
 fn twenty_tasks_on_a_pool_of_four_start_in_order_and_all_finish() {
@@ -107,4 +108,41 @@ fn a_second_engine_is_refused() {
     assert!(ran.stdout.contains("`sluice stop` ends it"), "{ran:?}");
     assert_eq!(home.engine_pid(), pid);
     home.sluice(&["task", "list"]).done();
+}
+
+/// More tasks than the engine has threads for: a step that waits for its task takes none of them.
+#[test]
+fn many_open_task_steps_keep_nobody_from_working() {
+    const MANY: usize = 300;
+    let home = Home::empty();
+    with_shell(&home);
+    home.sluice(&["project", "add", "--pool-size", "1"]).done();
+    let step = |number: usize| {
+        format!("  - {{name: t{number}, type: task, needs: [], branch: b{number}, summary: wait for notification}}\n")
+    };
+    let steps: String = (0..MANY).map(step).collect();
+    grimoire(&home, "tasks", &format!("max_parallel: {MANY}\nsteps:\n{steps}"));
+    grimoire(&home, "quick", "steps:\n  - {name: say, type: script, command: echo through}\n");
+    let id = begin(&home, &["tasks"]);
+    let mut happening = home.follow(&["--type", "task.created"]);
+    let give_up = std::time::Instant::now() + LONG;
+    let open = || home.json(&["task", "list"])["tasks"].as_array().unwrap().len();
+    while open() < MANY {
+        assert!(happening.next(give_up).is_some(), "{} tasks", open());
+    }
+    let quick = || start(&home, &["quick"]).done().json()["run"]["status"].take();
+    assert_eq!(quick(), "completed");
+    // An engine that comes back asks for all of them again.
+    home.kill_engine();
+    assert_eq!(quick(), "completed");
+    // And the end of a task is the end of its step, whoever waited for it when it began.
+    let task = format!("{id}-{}-1-whole", MANY - 1);
+    home.sluice(&["task", "cancel", &task, "--yes"]).done();
+    let run = until(&home, &id, |run| run["steps"][MANY - 1]["status"] == "failed");
+    assert_eq!(run["steps"][MANY - 1]["error"], "its task was cancelled");
+    assert_eq!(run["steps"][0]["status"], "running");
+    // A run that is cancelled leaves the tasks to whoever looks after them.
+    home.sluice(&["run", "cancel", &id]).done();
+    assert_eq!(show(&home, &id)["status"], "cancelled");
+    assert_eq!(open(), MANY - 1);
 }

@@ -70,6 +70,20 @@ pub(crate) fn until_status(home: &Home, id: &str, status: &str) -> Value {
     run
 }
 
+/// Waits until something is so about a run, looking after everything that happens to it.
+#[track_caller]
+pub(crate) fn until(home: &Home, id: &str, mut is_so: impl FnMut(&Value) -> bool) -> Value {
+    let mut happening = home.follow(&["--correlation", id]);
+    let give_up = Instant::now() + LONG;
+    loop {
+        let run = show(home, id);
+        if is_so(&run) {
+            return run;
+        }
+        assert!(happening.next(give_up).is_some(), "{run:#}");
+    }
+}
+
 /// One step of a run as it was shown.
 #[track_caller]
 pub(crate) fn step<'a>(run: &'a Value, name: &str) -> &'a Value {

@@ -16,6 +16,7 @@ use crate::workbench::{GRACE, inherited};
 
 /// Runs a command that belongs to the end of a run.
 pub(super) fn hook(ground: &Arc<Ground>, seen: &SeenRun, effect: &str, script: &Wanted) -> Result<(), Undone> {
+    super::worktree::ready(ground, &seen.state.given)?;
     let mut environment = inherited(ground);
     environment.insert("SLUICE_RUN".into(), seen.id.clone());
     environment.extend(script.environment.iter().cloned());

@@ -1,75 +1,121 @@
 //! A step that is a task: created once, and its end is the end of the step.
+//!
+//! Nothing waits for that end: many tasks may be open for weeks, and each waiting thread would be one less for the
+//! others. The step stays asked for in the store. Whoever reads the log tells the run when the task has ended
+//! ([`look`]), and an engine that starts asks for every open step again, and then finds what has ended meanwhile.
 
 use std::sync::Arc;
-use std::time::Duration;
 
+use sluice_api::Problem;
 use sluice_api::task::CreateTask;
-use sluice_core::recipe::{Data, FailureKind};
-use sluice_core::run::{Job, Outcome, Perform};
+use sluice_core::machine::Moment;
+use sluice_core::recipe::Data;
+use sluice_core::run::{Effect, Job, Outcome, Perform, Report};
+use sluice_engine::actor::{Outcome as Reported, Said};
+use sluice_engine::codec::run_effect;
+use sluice_engine::loader::Trouble;
+use sluice_engine::reactor::Message;
 
+use crate::evidence;
 use crate::ground::Ground;
-use crate::runs::SeenRun;
+use crate::runs::{SeenRun, stream};
+use crate::tasks::{Seen, unread};
+use crate::triggers::maker;
 use crate::undone::{Failed, Undone};
 use crate::workbench::Performed;
 
-/// Between two looks, whatever was heard.
-const LOOK: Duration = Duration::from_secs(60);
+/// Creates the task of a step, if that has not been done. `None`: it is open, and its end will be told.
+pub(super) fn create(ground: &Arc<Ground>, seen: &SeenRun, wanted: &Perform, name: &str) -> Option<Performed> {
+    match open(ground, seen, wanted, name) {
+        Ok(task) if task.card.open => None,
+        Ok(task) => Some(result(&task).map_err(Undone::from)),
+        Err(undone) => Some(Err(undone)),
+    }
+}
 
-/// Creates the task of a step, if that has not been done, and waits for its end.
-pub(super) fn create(ground: &Arc<Ground>, seen: &SeenRun, wanted: &Perform, name: &str) -> Performed {
+fn open(ground: &Arc<Ground>, seen: &SeenRun, wanted: &Perform, name: &str) -> Result<Seen, Undone> {
     let Job::Task { summary, branch, workflow, project, context } = &wanted.job else {
         return Err("that is no task".into());
     };
     let (harness, of_run) = (&wanted.harness, &seen.state.given.origin.harness);
     // Its id is the step's: asked for again, the same task is found.
     let id = name.replace('.', "-");
-    if ground.tasks.load(&id)?.is_none() {
-        let wanted = CreateTask {
-            project: project.clone(),
-            cwd: Some(seen.state.given.origin.root.clone()),
-            branch: branch.clone(),
-            summary: summary.clone(),
-            workflow: workflow.clone(),
-            harness: harness.clone().or_else(|| Some(of_run.clone()).filter(|name| !name.is_empty())),
-            context: context.clone(),
-            ..CreateTask::default()
-        };
-        crate::service::create_task(ground, &id, &wanted)?;
+    if let Some(task) = ground.tasks.load(&id)? {
+        return Ok(task);
     }
-    let ended = || {
-        if ground.was_stopped(name) {
-            return Some(Err(Undone::from("it was ended; its task goes on")));
-        }
-        match ground.tasks.load(&id) {
-            Ok(Some(task)) if task.card.open => None,
-            Ok(Some(task)) => Some(Ok(task)),
-            Ok(None) => Some(Err("its task is gone".into())),
-            Err(problem) => Some(Err(problem.into())),
-        }
+    let wanted = CreateTask {
+        project: project.clone(),
+        cwd: Some(seen.state.given.origin.root.clone()),
+        branch: branch.clone(),
+        summary: summary.clone(),
+        workflow: workflow.clone(),
+        harness: harness.clone().or_else(|| Some(of_run.clone()).filter(|name| !name.is_empty())),
+        context: context.clone(),
+        ..CreateTask::default()
     };
-    let task = loop {
-        if let Some(found) = ground.tasks.wait(LOOK, ended) {
-            break found?;
-        }
-    };
+    crate::service::create_task(ground, &id, &wanted)?;
+    ground.tasks.load(&id)?.ok_or_else(|| "its task is gone".into())
+}
+
+/// What came of a task that has ended.
+fn result(task: &Seen) -> Result<Outcome, Failed> {
     let status = task.status().to_owned();
     let outcome = Outcome {
-        summary: format!("task {id}: {}", task.state.about.summary),
+        summary: format!("task {}: {}", task.id, task.state.about.summary),
         result: Some(status.clone()),
         output: Data::Table(vec![
-            ("id".into(), Data::Text(id)),
+            ("id".into(), Data::Text(task.id.clone())),
             ("status".into(), Data::Text(status.clone())),
             ("branch".into(), Data::Text(task.state.about.branch.clone())),
         ]),
         ..Outcome::default()
     };
     match status.as_str() {
-        "cancelled" => Err(Failed {
-            kind: FailureKind::Failed,
-            error: "its task was cancelled".into(),
-            outcome: Box::new(outcome),
-        }
-        .into()),
+        "cancelled" => Err(Failed { outcome: Box::new(outcome), ..Failed::because("its task was cancelled") }),
         _ => Ok(outcome),
     }
+}
+
+fn reported(result: Result<Outcome, Failed>) -> Report {
+    match result {
+        Ok(outcome) => Report::Completed(outcome),
+        Err(Failed { kind, error, outcome }) => Report::Failed { kind, error, outcome: *outcome },
+    }
+}
+
+/// Something has happened to a task: if it is a step of a run and has ended, the run is told, unless it knows.
+pub(crate) fn look(ground: &Ground, task: &str) -> Result<(), Problem> {
+    let Some(run) = maker(task) else { return Ok(()) };
+    match ground.tasks.load(task)? {
+        Some(seen) if !seen.card.open => tell(ground, run, &effect_of(run, task), &reported(result(&seen))),
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// A step that is a task is ended before its task is. The task goes on: it is somebody's work.
+pub(super) fn stop(ground: &Ground, run: &str, effect: &str) -> Result<(), Problem> {
+    tell(ground, run, effect, &reported(Err(Failed::because("it was ended; its task goes on"))))
+}
+
+/// The effect of a run that a task is made for; its id says so.
+fn effect_of(run: &str, task: &str) -> String {
+    task.strip_prefix(run).unwrap_or_default().trim_start_matches('-').replace('-', ".")
+}
+
+/// Tells a run how the task of a step went, if it still waits for that, and keeps the evidence.
+fn tell(ground: &Ground, run: &str, effect: &str, report: &Report) -> Result<(), Problem> {
+    let read = ground.tasks.loader().reader().load(&stream(run));
+    let stored = read.map_err(|error| unread(&Trouble::Store(error)))?;
+    let open = stored.into_iter().flat_map(|stored| stored.effects).find(|open| open.effect.id == effect);
+    let Some(open) = open else { return Ok(()) };
+    if let (Ok(Effect::Perform(wanted)), Some(seen)) =
+        (run_effect::read(&open.effect.data), ground.tasks.load_run(run)?)
+    {
+        let began = seen.state.step(wanted.step).began.unwrap_or(Moment(seen.card.created));
+        evidence::resumed(ground, &seen.setting(), &wanted, began).end(ground, &seen.setting(), &wanted, report);
+    }
+    let Some(reporter) = ground.reporter.get() else { return Err(Problem::unavailable("the engine is starting")) };
+    let said = Said::Outcome { effect: effect.to_owned(), outcome: Reported::Run(report.clone()) };
+    reporter.send(Message::Say { token: None, stream: stream(run), said });
+    Ok(())
 }
