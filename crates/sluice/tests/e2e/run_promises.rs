@@ -55,7 +55,7 @@ fn what_a_failed_script_or_gate_printed_is_shown_everywhere() {
     let build = step(&run, "build");
     assert_eq!((text(&build["output"]), text(&build["stderr"]).trim()), ("compiling", "no such file"), "{run:#}");
     assert_eq!(build["exit_code"], 3);
-    assert_eq!(text(&step(&run, "tell")["output"]), "code 3 said no such file");
+    assert_eq!(text(&step(&run, "tell")["output"]).trim_end(), "code 3 said no such file");
     let id = text(&run["id"]);
     let log = home.sluice(&["run", "log", id, "build"]).done().stdout;
     assert!(log.contains("compiling") && log.contains("no such file"), "{log}");
@@ -116,7 +116,7 @@ fn a_result_in_another_spelling_counts_and_one_that_nobody_knows_fails_the_step(
     let home = fresh();
     let manifest = |result: &str| {
         format!(
-            "[workflow]\nname = \"dev\"\n[[steps]]\nid = \"review\"\nprompt = \"\"\"demo: say ```json\n{{\\\"result\\\": \\\"{result}\\\"}}\n```\"\"\"\n[[steps]]\nid = \"fix\"\ndepends_on = [\"review\"]\ncondition = \"review.result == 'FAIL'\"\nprompt = \"demo: say fixed\"\n[[steps]]\nid = \"pr\"\ndepends_on = [\"review\"]\ncondition = \"review.result == 'PASS'\"\nprompt = \"demo: say opened\"\n"
+            "[workflow]\nname = \"dev\"\n[[steps]]\nid = \"review\"\nprompt = 'demo: sluice step complete --summary ok --result \"{result}\"'\n[[steps]]\nid = \"fix\"\ndepends_on = [\"review\"]\ncondition = \"review.result == 'FAIL'\"\nprompt = \"demo: say fixed\"\n[[steps]]\nid = \"pr\"\ndepends_on = [\"review\"]\ncondition = \"review.result == 'PASS'\"\nprompt = \"demo: say opened\"\n"
         )
     };
     let ran = |result: &str| -> Value {
@@ -188,6 +188,8 @@ fn the_worktree_of_a_run_is_made_when_a_step_needs_it() {
     let workspace = text(&show(&home, &id)["workspace"]).to_owned();
     let before = home.git(&["rev-parse", "HEAD"]);
     let task = format!("{id}-0-1-whole");
+    let mut happening = home.follow(&["--type", "task.created"]);
+    assert!(happening.next(std::time::Instant::now() + super::home::LONG).is_some());
     home.until(&task, "has begun", |task| task["status"] != "pending");
     assert!(!std::path::Path::new(&workspace).exists(), "nobody needs {workspace} yet");
     // What is committed meanwhile is not what the run was started with.
