@@ -79,10 +79,9 @@ fn next_turn(ground: &Arc<Ground>, run: &str, at: i64) -> Result<Reported, NotYe
 /// Starts another recipe because a run has ended. What keeps it from being started here may pass; that there is no such
 /// recipe, or that it has errors, does not.
 fn start_next(ground: &Arc<Ground>, seen: &SeenRun, effect: &str, recipe: &str) -> Result<(), Undone> {
-    crate::service::start_again(ground, seen, effect, recipe).map_err(|problem| match problem.status {
-        Status::Fault => Unavailable(problem.message).into(),
-        Status::Refused if problem.code == NO_WORKSPACE => Unavailable(problem.message).into(),
-        _ => Undone::from(problem),
+    crate::service::start_again(ground, seen, effect, recipe).map_err(|problem| {
+        let passes = problem.status == Status::Fault || problem.code == NO_WORKSPACE;
+        if passes { Unavailable(problem.message).into() } else { Undone::from(problem) }
     })
 }
 
@@ -159,7 +158,7 @@ fn beside(ground: &Arc<Ground>, seen: &SeenRun, effect: &str, wanted: &Effect) -
                 | StepWork::AgentLoop { .. }
                 | StepWork::ParallelAgents { .. }
                 | StepWork::Script { .. }
-                | StepWork::Gate { .. } => ground.stop(&name),
+                | StepWork::Gate { .. } => ground.stop(&name).map_err(Undone::from),
             };
             if seen.state.end.is_some() {
                 sweep(&seen.id);

@@ -13,7 +13,6 @@ use sluice_core::recipe::Data;
 use sluice_core::run::{Effect, Job, Outcome, Perform, Report};
 use sluice_engine::actor::{Outcome as Reported, Said};
 use sluice_engine::codec::run_effect;
-use sluice_engine::loader::Trouble;
 use sluice_engine::reactor::Message;
 
 use crate::evidence;
@@ -105,7 +104,7 @@ fn effect_of(run: &str, task: &str) -> String {
 /// Tells a run how the task of a step went, if it still waits for that, and keeps the evidence.
 fn tell(ground: &Ground, run: &str, effect: &str, report: &Report) -> Result<(), Problem> {
     let read = ground.tasks.loader().reader().load(&stream(run));
-    let stored = read.map_err(|error| unread(&Trouble::Store(error)))?;
+    let stored = read.map_err(unread)?;
     let open = stored.into_iter().flat_map(|stored| stored.effects).find(|open| open.effect.id == effect);
     let Some(open) = open else { return Ok(()) };
     if let (Ok(Effect::Perform(wanted)), Some(seen)) =
