@@ -171,9 +171,12 @@ pub struct MergeTask {
     /// `ff` or `merge`; whichever is possible unless given.
     #[serde(default)]
     pub strategy: Option<String>,
-    /// Even if its verdict is older than its work.
+    /// Even against its verdict, or if that is older than its work, or without what is not committed.
     #[serde(default)]
     pub force: bool,
+    /// Commit what lies in its workspace first.
+    #[serde(default)]
+    pub commit: bool,
 }
 
 /// A text for somebody: feedback, or words for an agent.

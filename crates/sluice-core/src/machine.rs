@@ -75,6 +75,18 @@ refusals! {
     GateFailed = "gate_failed";
     /// The verdict is older than the work it judges.
     StaleVerdict = "stale_verdict";
+    /// The last verdict is FAIL, and nothing has changed since.
+    FailedVerdict = "failed_verdict";
+    /// The workspace holds changes that no commit has.
+    Uncommitted = "uncommitted";
+    /// The workspace does not stand on the task's branch.
+    NotOnBranch = "not_on_branch";
+    /// The branch has no commit of its own.
+    NothingToMerge = "nothing_to_merge";
+    /// A pull request for the branch is open.
+    PrOpen = "pr_open";
+    /// A pull request for the branch was closed, or merged without this work or into another branch.
+    PrElsewhere = "pr_elsewhere";
     /// The asker may not do that.
     NotYours = "not_yours";
     /// The task or run has ended.

@@ -8,7 +8,7 @@
 //! The law stands in two tables: [`law::answer`] says what a task does with an input, [`session::Session::after`] what
 //! becomes of a session. The stories behind the first stand in `moves` (transition, guard, gate), `hooks` and
 //! `outcomes` (one job after another), `spawn` (agents), `exits` (agents that end by themselves), `runs` (what a state
-//! starts), and `commands` (what people ask for). `docs/machines/task.md` is drawn from the tables.
+//! starts), `merge` (what may be merged), and `commands` (what else people ask for). `docs/machines/task.md` is drawn from the tables.
 //!
 //! Nothing here reads a clock, a file or a screen. The body of TASK.md comes in with the input; its frontmatter is
 //! only ever written, so a status that somebody forges there has no effect.
@@ -22,6 +22,7 @@ mod hooks;
 pub mod input;
 pub mod law;
 mod ledger;
+mod merge;
 mod moves;
 mod outcomes;
 mod runs;
@@ -146,8 +147,12 @@ fn carry_out(ledger: &mut Ledger<'_>, input: &Input, watching: bool) -> Answered
             moves::go(ledger, *by, moves::CANCELLED, evidence, &input::Room::Unasked)?;
         }
         Input::RequestChanges { by, message, evidence } => commands::request_changes(ledger, *by, message, evidence)?,
-        Input::Merge { by, force, evidence } => commands::may_merge(ledger, *by, *force, evidence)?,
-        Input::Merged { by, push_failed, evidence } => commands::merged(ledger, *by, push_failed.as_ref(), evidence),
+        Input::Merge { by, force, evidence } => merge::may(ledger, *by, *force, evidence)?,
+        Input::Merged { by, commit, forced, push_failed, evidence } => {
+            ledger.clear_attention();
+            ledger.record(Event::Merged { commit: commit.clone(), forced: *forced });
+            merge::closed(ledger, *by, push_failed.as_ref(), evidence);
+        }
         Input::Respawn { by } => commands::respawn(ledger, *by)?,
         Input::Update { update, .. } => commands::update(ledger, update),
         Input::ClearAttention { .. } => ledger.clear_attention(),

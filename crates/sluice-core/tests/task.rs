@@ -57,6 +57,8 @@ macro_rules! plays {
 }
 
 plays! {
+    a_merge_takes_what_was_judged_or_nothing,
+    a_fail_is_no_licence,
     spawn_takes_the_first_transition_that_starts_an_agent,
     an_empty_summary_goes_to_clarification,
     created_elsewhere_it_gets_the_agent_of_that_state,

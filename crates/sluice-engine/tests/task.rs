@@ -19,9 +19,9 @@ use sluice_core::lifecycle::Lifecycle;
 use sluice_core::machine::{Moment, RefusalCode};
 use sluice_core::name::StateName;
 use sluice_core::run;
-use sluice_core::task::input::{Found as Brought, Outcome as Ended, Room};
+use sluice_core::task::input::{Found as Brought, Head, Outcome as Ended, Room, Standing, Work};
 use sluice_core::task::session::{Exit, SessionId};
-use sluice_core::task::state::{About, Tree, WorkspaceName};
+use sluice_core::task::state::{About, Commit, Tree, WorkspaceName};
 use sluice_core::task::{Asker, Create, Event, Evidence, Input, Instruction, TaskState};
 use sluice_dialect::prompts::NoPrompts;
 use sluice_dialect::{Definition, Source, Sources, load};
@@ -184,7 +184,9 @@ impl World {
 
     fn evidence(&self) -> Evidence {
         let section = |(title, text): &(String, String)| format!("## {title}\n{text}\n\n");
-        Evidence { body: self.body.iter().map(section).collect(), tree: Some(Tree("t1".into())) }
+        let (commit, tree) = (Commit("c1".into()), Tree("t1".into()));
+        let standing = Standing { head: Head::Branch("fix".into()), commit, tree, dirty: String::new() };
+        Evidence { body: self.body.iter().map(section).collect(), work: Work::Read(standing) }
     }
 
     fn end(&mut self, outcome: Outcome) {
@@ -261,7 +263,7 @@ impl World {
             "cancel" => Input::Cancel { by, evidence },
             "changes" => Input::RequestChanges { by, message: rest.to_owned(), evidence },
             "merge" => Input::Merge { by, force: false, evidence },
-            "merged" => Input::Merged { by, push_failed: None, evidence },
+            "merged" => Input::Merged { by, commit: None, forced: false, push_failed: None, evidence },
             "respawn" => Input::Respawn { by },
             "exit" => {
                 let session = SessionId(rest.strip_prefix('s').unwrap().parse().unwrap());

@@ -9,24 +9,24 @@ use sluice_api::Problem;
 use sluice_api::project::Project;
 use sluice_api::task::Task;
 use sluice_core::task::session::SessionId as Number;
-use sluice_core::task::state::Tree;
 use sluice_core::task::{Event, Evidence, Input};
 use sluice_engine::actor::{Remark, Said};
 use sluice_engine::codec::task_event;
 use sluice_engine::host::Reporter;
 use sluice_engine::reactor::Message;
-use sluice_worker::leak::Snapshot;
 use sluice_worker::process::Identity;
 use sluice_worker::session::SessionId;
 use sluice_worker::taskfile::Forgery;
 use sluice_worker::workspace::{Pool, WorkspaceName};
 
 use crate::branches::Branches;
+use crate::checkouts::Checkouts;
 use crate::clock::WallClock;
 use crate::crabs::Crabs;
 use crate::files::{self, FileRead};
 use crate::hands::run::Worktrees;
 use crate::house::House;
+use crate::merges::Merges;
 use crate::mirrors::Mirrors;
 use crate::patrols::Later;
 use crate::projects::Projects;
@@ -54,7 +54,9 @@ pub struct Ground {
     /// The process that asked last, of each session that asked for something.
     asking: Mutex<BTreeMap<SessionId, Identity>>,
     /// Main checkouts as they were when a session began.
-    checkouts: Mutex<BTreeMap<SessionId, Snapshot>>,
+    pub(crate) checkouts: Checkouts,
+    /// Merges of tasks that are under way.
+    pub(crate) merges: Merges,
     /// Sessions whose end is waited for.
     watched: Mutex<BTreeSet<SessionId>>,
     /// The worktrees of runs that are there.
@@ -108,7 +110,8 @@ impl Ground {
             clock,
             reporter: OnceLock::new(),
             asking: Mutex::default(),
-            checkouts: Mutex::default(),
+            checkouts: Checkouts::default(),
+            merges: Merges::default(),
             watched: Mutex::default(),
             worktrees: Worktrees::default(),
             merging: Mutex::default(),
@@ -199,17 +202,7 @@ impl Ground {
     /// What a task's files say now.
     pub fn evidence(&self, seen: &Seen) -> Result<Evidence, Problem> {
         let body = self.read_file(seen)?.text();
-        Ok(Evidence { body, tree: self.tree(seen) })
-    }
-
-    /// The content of a task's branch: in its worktree, or where the branch is.
-    fn tree(&self, seen: &Seen) -> Option<Tree> {
-        let (_, pool) = self.pool_of(seen).ok()?;
-        let found = match seen.state.workspace.bound() {
-            Some(name) => pool.tree(&pool_name(&name.0)?).ok().map(|tree| tree.id),
-            None => pool.repository().branch_tree(&seen.state.about.branch).ok().flatten(),
-        };
-        found.map(Tree)
+        Ok(Evidence { body, work: crate::work::of(self, seen) })
     }
 
     /// The name of a task's tmux session, if it has one.
@@ -238,17 +231,15 @@ impl Ground {
     /// Notes what the main checkout looks like before an agent begins.
     pub(crate) fn remember_checkout(&self, session: &SessionId, seen: &Seen) {
         if let Ok((_, pool)) = self.pool_of(seen) {
-            let snapshot = Snapshot::take(pool.repository());
-            self.checkouts.lock().unwrap_or_else(PoisonError::into_inner).insert(session.clone(), snapshot);
+            self.checkouts.remember(session, pool.repository());
         }
     }
 
     /// Compares the main checkout with what it looked like when the agent began. A difference is recorded, and nothing
     /// else: it may have been a person.
     pub(crate) fn look_for_leaks(&self, session: &SessionId, seen: &Seen) {
-        let before = self.checkouts.lock().unwrap_or_else(PoisonError::into_inner).remove(session);
-        if let (Some(before), Ok((_, pool))) = (before, self.pool_of(seen)) {
-            for what in before.difference(&Snapshot::take(pool.repository())) {
+        if let Ok((_, pool)) = self.pool_of(seen) {
+            for what in self.checkouts.differences(session, pool.repository()) {
                 self.tell(&seen.id, Said::Remark(Remark::Leak { what, session: session.to_string() }));
             }
         }

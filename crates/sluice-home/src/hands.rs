@@ -118,17 +118,21 @@ fn outcome_of(ground: &Arc<Ground>, assignment: &Assignment) -> Result<Reported,
 fn carried_out(ground: &Arc<Ground>, id: &str, effect: &Effect) -> Result<Reported, NotYet> {
     let span = spans::task(id, &effect.id, &effect.kind);
     let outcome = match settled(carry_out(ground, id, &effect.id, &effect.data))? {
-        Ok(found) => Outcome::Ok(found),
+        Ok(outcome) => outcome,
         Err(failed) => Outcome::Failed(failed.error),
     };
     spans::task_ended(span, &outcome);
     Ok(Reported::Task(outcome))
 }
 
-fn carry_out(ground: &Arc<Ground>, id: &str, effect: &str, data: &[u8]) -> Done {
+fn carry_out(ground: &Arc<Ground>, id: &str, effect: &str, data: &[u8]) -> Result<Outcome, Undone> {
     let wanted = task_effect::read(effect, data).map_err(|error| error.to_string())?;
     let seen = ground.tasks.load(id)?.ok_or("the task is gone")?;
-    instructed(ground, &seen, effect, &wanted.instruction)
+    match &wanted.instruction {
+        // What is not deleted there has not failed.
+        Instruction::DeleteRemoteBranch => git::delete_remote_branch(ground, &seen),
+        instruction => instructed(ground, &seen, effect, instruction).map(Outcome::Ok),
+    }
 }
 
 fn instructed(ground: &Arc<Ground>, seen: &Seen, effect: &str, instruction: &Instruction) -> Done {
@@ -141,7 +145,7 @@ fn instructed(ground: &Arc<Ground>, seen: &Seen, effect: &str, instruction: &Ins
         Instruction::SpawnNext => spawn_next(ground, seen),
         Instruction::PushBranch => git::push(ground, seen),
         Instruction::CreatePr => Ok(Found::PullRequest(git::create_pr(ground, seen)?)),
-        Instruction::DeleteRemoteBranch => git::delete_remote_branch(ground, seen),
+        Instruction::DeleteRemoteBranch => Ok(Found::Nothing),
         Instruction::Notify { message } => notify(ground, &seen.id, message),
         Instruction::RunCommand { workspace, script, environment } => {
             command(ground, seen, effect, &workspace.0, script, environment)

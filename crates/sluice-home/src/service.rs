@@ -121,6 +121,11 @@ impl Service {
         let look = move || crate::exits::keep_looking(looking, strays);
         thread.spawn(look).map_err(|error| Problem::fault(error.to_string()))?;
         crate::follower::start(&ground)?;
+        let finishing = ground.clone();
+        let thread = std::thread::Builder::new().name("merges".into());
+        thread
+            .spawn(move || crate::merges::finish_all(&finishing))
+            .map_err(|error| Problem::fault(error.to_string()))?;
         Ok(Service { ground, tokens, host: Mutex::new(Some(host)), store })
     }
 

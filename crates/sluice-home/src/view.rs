@@ -121,6 +121,7 @@ fn told(event: &Event, seen: &Seen) -> Value {
         }),
         Event::Moved(it) => json!({
             "from": name(it.from), "to": name(it.to), "verdict": it.judged.as_ref().map(|judged| judged.verdict.word()),
+            "commit": it.judged.as_ref().and_then(|judged| judged.commit.as_ref()).map(|commit| &commit.0),
         }),
         Event::Began { turn, .. } => json!({ "turn": turn }),
         Event::Respawning { place, .. } => json!({ "place": word(*place) }),
@@ -128,7 +129,10 @@ fn told(event: &Event, seen: &Seen) -> Value {
         Event::Crashed { session, exit: how, count } => {
             json!({ "session": session.to_string(), "exit": exit(how), "crash_count": count })
         }
-        Event::Merged | Event::Cancelled | Event::WorkspaceReleased | Event::AttentionCleared => json!({}),
+        Event::Merged { commit, forced } => {
+            json!({ "commit": commit.as_ref().map(|commit| &commit.0), "forced": forced })
+        }
+        Event::Cancelled | Event::WorkspaceReleased | Event::AttentionCleared => json!({}),
         Event::Updated(Update::Summary(text)) => json!({ "summary": text }),
         Event::Updated(Update::Branch(text)) => json!({ "branch": text }),
         Event::Updated(Update::PullRequest(url)) | Event::PullRequestOpened(url) => json!({ "pr_url": url }),

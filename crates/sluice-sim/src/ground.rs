@@ -7,9 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use sluice_core::lifecycle::FieldValue;
 use sluice_core::task::Evidence;
 use sluice_core::task::effect::StartSession;
-use sluice_core::task::input::RunEnd;
+use sluice_core::task::input::{Head, RunEnd, Standing, Work};
 use sluice_core::task::session::{Exit, Place, Role, SessionId};
-use sluice_core::task::state::{Tree, WorkspaceName};
+use sluice_core::task::state::{Commit, Tree, WorkspaceName};
 use sluice_store::StreamId;
 
 /// How many worktrees the pool has.
@@ -36,6 +36,8 @@ pub(crate) struct Sheet {
     pub(crate) frontmatter: BTreeMap<String, FieldValue>,
     /// The newest frontmatter could not be written.
     pub(crate) is_behind: bool,
+    /// The task's branch.
+    pub(crate) branch: String,
     /// Something is wrong there that makes agents crash.
     pub(crate) is_cursed: bool,
     commits: u64,
@@ -46,7 +48,9 @@ impl Sheet {
     /// What the engine is shown.
     pub(crate) fn evidence(&self) -> Evidence {
         let body = self.sections.iter().map(|(title, text)| format!("## {title}\n{text}\n\n")).collect();
-        Evidence { body, tree: Some(Tree(format!("tree-{}", self.commits))) }
+        let head = Head::Branch(self.branch.clone());
+        let (commit, tree) = (Commit(format!("commit-{}", self.commits)), Tree(format!("tree-{}", self.commits)));
+        Evidence { body, work: Work::Read(Standing { head, commit, tree, dirty: String::new() }) }
     }
 
     /// Somebody writes a section; the text is never the same twice.

@@ -87,7 +87,8 @@ impl Forge {
         found.map(|program| Forge::new(&program, git)).ok_or(GitError::NoForge)
     }
 
-    /// The pull request of a branch: one that is open, else the newest that is merged, else the newest.
+    /// The pull request of a branch: one that is open, else the newest that is merged into the default branch, else the
+    /// newest that is merged elsewhere, else the newest.
     pub fn pull_request(&self, repository: &Repository, branch: &str) -> Result<Option<PullRequest>, GitError> {
         repository.check_branch(branch)?;
         let what = "list pull requests";
@@ -105,8 +106,9 @@ impl Forge {
         for answer in answers.into_iter().filter(|it| it.head_ref_name == branch && !it.is_cross_repository) {
             let (rank, state) = match answer.state.as_str() {
                 "OPEN" => (0, PullRequestState::Open),
-                "MERGED" => (1, PullRequestState::Merged),
-                "CLOSED" => (2, PullRequestState::Closed),
+                "MERGED" if answer.base_ref_name == repository.default_branch() => (1, PullRequestState::Merged),
+                "MERGED" => (2, PullRequestState::Merged),
+                "CLOSED" => (3, PullRequestState::Closed),
                 other => return Err(odd(format!("the state {other:?}"))),
             };
             let (url, head, base) = (answer.url, answer.head_ref_oid, answer.base_ref_name);

@@ -13,13 +13,16 @@ pub(crate) mod run;
 mod status;
 
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 pub use error::{Family, GitError};
 pub use name::slug;
 pub(crate) use quote::{path_of, quote, shown, unquote};
+pub use remote::Gone;
 pub use repository::Repository;
 use run::{Ended, Trouble};
 pub(crate) use status::Changes;
@@ -135,6 +138,7 @@ impl Git {
             arguments: Vec::new(),
             environment: Vec::new(),
             input: Vec::new(),
+            held: None,
             limit: self.local,
             hooks: false,
         }
@@ -150,6 +154,7 @@ pub(crate) struct Call {
     arguments: Vec<OsString>,
     environment: Vec<(OsString, OsString)>,
     input: Vec<u8>,
+    held: Option<Arc<File>>,
     limit: Duration,
     hooks: bool,
 }
@@ -185,6 +190,12 @@ impl Call {
         self
     }
 
+    /// It keeps this file open until it has ended, in place of an input.
+    pub(crate) fn holding(mut self, file: File) -> Call {
+        self.held = Some(Arc::new(file));
+        self
+    }
+
     /// It talks to another machine.
     pub(crate) fn network(mut self) -> Call {
         self.limit = self.git.network;
@@ -207,7 +218,13 @@ impl Call {
         let deadline = Instant::now() + LOCK_PATIENCE;
         let mut pause = Duration::from_millis(5);
         loop {
-            let ended = run::run(self.command(), &self.input, self.limit).map_err(|trouble| self.trouble(trouble))?;
+            let ended = match self.held.as_ref().map(|file| file.try_clone()) {
+                Some(held) => {
+                    held.map_err(Trouble::Start).and_then(|it| run::run_holding(self.command(), it, self.limit))
+                }
+                None => run::run(self.command(), &self.input, self.limit),
+            };
+            let ended = ended.map_err(|trouble| self.trouble(trouble))?;
             if ended.code == Some(0) || !is_locked(&ended.stderr) || Instant::now() >= deadline {
                 return Ok(ended);
             }

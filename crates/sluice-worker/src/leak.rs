@@ -2,7 +2,7 @@
 //!
 //! It only looks, and it never fails anything: what cannot be seen is not compared.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::SystemTime;
 
 use sha2::{Digest, Sha256};
@@ -46,6 +46,31 @@ impl Snapshot {
             index: index.map(|bytes| Sha256::digest(&bytes).into()),
             stash: stash.map(|text| text.lines().map(str::to_owned).collect()),
             files,
+        }
+    }
+
+    /// Takes what we have done ourselves between these two looks for what was there from the start. What had changed
+    /// before is still a difference.
+    pub fn absorb(&mut self, before: &Snapshot, after: &Snapshot) {
+        fn follow<T: Clone + PartialEq>(own: &mut T, before: &T, after: &T) {
+            if own == before {
+                own.clone_from(after);
+            }
+        }
+        follow(&mut self.head, &before.head, &after.head);
+        follow(&mut self.branch, &before.branch, &after.branch);
+        follow(&mut self.index, &before.index, &after.index);
+        follow(&mut self.stash, &before.stash, &after.stash);
+        if let (Some(own), Some(before), Some(after)) = (&mut self.files, &before.files, &after.files) {
+            let paths: BTreeSet<&Vec<u8>> = before.keys().chain(after.keys()).collect();
+            for path in paths.into_iter().filter(|path| before.get(*path) != after.get(*path)) {
+                if own.get(path) == before.get(path) {
+                    match after.get(path) {
+                        Some(mark) => drop(own.insert(path.clone(), mark.clone())),
+                        None => drop(own.remove(path)),
+                    }
+                }
+            }
         }
     }
 

@@ -1,18 +1,23 @@
-//! Merging a branch into the default branch, and pushing the result.
+//! Merging a commit of a branch into the default branch, and pushing the result.
 //!
-//! The merge is made without a checkout. Where the default branch is checked out, that checkout goes along if it is
-//! clean, and nothing is merged if it is not. A conflict is a refusal, and leaves everything as it was. A push that
-//! fails leaves the merge.
+//! What is merged is a commit that the caller names, not what the branch happens to be at later. The merge is made
+//! without a checkout. Where the default branch is checked out, that checkout goes along if it is clean, and nothing is
+//! merged if it is not. A pull request that is not merged here is never bypassed. A refusal leaves everything as it was.
+//! A push that fails leaves the merge.
 
-use std::path::Path;
+mod advance;
+mod note;
+mod recover;
+
+use advance::{Turn, advance};
 
 use crate::forge::{Forge, PullRequest, PullRequestState};
-use crate::git::{Changes, GitError, Repository, shown};
+use crate::git::{GitError, Repository, shown};
 
 /// How often a merge starts again because the default branch was moved meanwhile.
 const ATTEMPTS: usize = 3;
-/// How many changed files a refusal names.
-const NAMED_FILES: usize = 5;
+/// How many moves of a branch are looked through for a commit that was made on it.
+const MOVES: &str = "--max-count=1000";
 
 /// How to merge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,14 +36,20 @@ pub enum Strategy {
 pub struct Request<'a> {
     /// The branch.
     pub branch: &'a str,
+    /// The commit of it that is merged; its newest if none is given.
+    pub commit: Option<&'a str>,
     /// How to merge it.
     pub strategy: Strategy,
     /// Here, whatever a pull request says: none is looked for.
     pub local: bool,
     /// The message of a merge commit.
     pub message: Option<&'a str>,
-    /// Where to look for a pull request that is merged already.
+    /// Where to look for a pull request.
     pub forge: Option<&'a Forge>,
+    /// The pull request that is known of: without a word about it, nothing is merged here.
+    pub pull_request: Option<&'a str>,
+    /// It was begun before, and may be done.
+    pub begun: bool,
 }
 
 /// How the branch came to be merged.
@@ -70,6 +81,8 @@ pub enum Pushed {
 pub struct Merged {
     /// How it was done.
     pub how: How,
+    /// The commit of the branch that is merged; none if the branch is gone and a pull request says so.
+    pub work: Option<String>,
     /// The commit that the default branch is at.
     pub commit: String,
     /// What became of the push.
@@ -78,55 +91,119 @@ pub struct Merged {
     pub notes: Vec<String>,
 }
 
-/// Merges a branch into the default branch. Done again, it says that it is done, and tries a push that failed again.
+/// Merges a commit of a branch into the default branch. Done again, it says that it is done, and tries a push that
+/// failed again.
 pub fn merge(repository: &Repository, request: &Request<'_>) -> Result<Merged, GitError> {
     let remote = repository.remote()?;
     let mut notes = Vec::new();
-    let tip = tip(repository, request.branch)?;
-    if let (Some(forge), Some(_), false) = (request.forge, &remote, request.local) {
-        match forge.pull_request(repository, request.branch) {
-            Ok(Some(found)) if found.state == PullRequestState::Merged => {
-                if covers(repository, &found, tip.as_deref())? {
-                    return by_pull_request(repository, remote.as_deref(), found, notes);
-                }
-                notes.push(format!("{} was merged without the newest commits of `{}`", found.url, request.branch));
-            }
-            Ok(_) => {}
-            // Perhaps the remote is no forge at all. What was merged there comes in with the default branch.
-            Err(error) => notes.push(format!("no pull request could be looked for: {error}")),
+    let work = match request.commit {
+        Some(name) => {
+            let missing = || GitError::NoCommit { missing: format!("`{name}`") };
+            Some(repository.commit(name)?.ok_or_else(missing)?)
         }
+        None => repository.branch_tip(request.branch)?.map(|(commit, _)| commit),
+    };
+    if !request.local
+        && let Some(found) = elsewhere(repository, request, remote.is_some(), work.as_deref(), &mut notes)?
+    {
+        return by_pull_request(repository, remote.as_deref(), found, work, notes);
     }
-    let tip = tip.ok_or_else(|| GitError::NoBranch { branch: request.branch.to_owned() })?;
+    let work = work.ok_or_else(|| GitError::NoBranch { branch: request.branch.to_owned() })?;
     if let Some(remote) = &remote {
         repository.refresh(remote, repository.default_branch())?;
     }
     for _ in 0..ATTEMPTS {
-        let (how, commit) = match attempt(repository, request, remote.as_deref(), &tip) {
+        let (how, commit) = match attempt(repository, request, remote.as_deref(), &work) {
             Err(GitError::Moved { .. }) => continue,
             done => done?,
         };
-        let pushed = push(repository, remote.as_deref(), &commit)?;
-        return Ok(Merged { how, commit, pushed, notes });
+        // It is merged: whatever goes wrong now does not change that.
+        let pushed =
+            push(repository, remote.as_deref(), &commit).unwrap_or_else(|error| Pushed::Failed(error.to_string()));
+        notes.extend(left(repository, request.branch, &work).ok().flatten());
+        return Ok(Merged { how, work: Some(work), commit, pushed, notes });
     }
     Err(GitError::Moved { branch: repository.default_branch().to_owned() })
 }
 
-/// The newest commit of a branch: the local one's, else the remote's as last seen.
-fn tip(repository: &Repository, branch: &str) -> Result<Option<String>, GitError> {
-    if let Some(commit) = repository.branch_commit(branch)? {
-        return Ok(Some(commit));
-    }
-    let tracking = repository.tracking(branch)?;
-    Ok(tracking.map(|(_, reference)| repository.commit(&reference)).transpose()?.flatten())
+/// Finishes or puts back what a merge into this repository has left half done, if one has.
+pub fn make_good(repository: &Repository) -> Result<(), GitError> {
+    Turn::take(repository).map(drop)
 }
 
-/// Whether what the pull request merged is all that the branch has.
-fn covers(repository: &Repository, found: &PullRequest, tip: Option<&str>) -> Result<bool, GitError> {
-    match tip {
-        None => Ok(true),
-        Some(tip) if tip == found.head => Ok(true),
-        Some(tip) => Ok(repository.commit(&found.head)?.is_some() && repository.is_ancestor(tip, &found.head)?),
+/// The pull request that has merged the work, if one has. One that stands in the way of a merge here is an error.
+fn elsewhere(
+    repository: &Repository,
+    request: &Request<'_>,
+    has_remote: bool,
+    work: Option<&str>,
+    notes: &mut Vec<String>,
+) -> Result<Option<PullRequest>, GitError> {
+    let known = request.pull_request;
+    let forge = match (request.forge, known) {
+        (Some(forge), Some(_)) => forge,
+        (Some(forge), None) if has_remote => forge,
+        (_, None) => return Ok(None),
+        (None, Some(_)) => return Err(GitError::NoForge),
+    };
+    let found = match forge.pull_request(repository, request.branch) {
+        // Perhaps the remote is no forge at all. What was merged there comes in with the default branch.
+        Err(error) if known.is_none() => {
+            notes.push(format!("no pull request could be looked for: {error}"));
+            return Ok(None);
+        }
+        found => found?,
+    };
+    let stays = |url: &str, why: String| Err(GitError::PrElsewhere { url: url.to_owned(), why });
+    let Some(found) = found else {
+        let unknown = format!("is not among those of `{}`", request.branch);
+        return known.map_or(Ok(None), |url| stays(url, unknown));
+    };
+    let into = repository.default_branch();
+    match found.state {
+        PullRequestState::Open => Err(GitError::PrOpen { url: found.url }),
+        PullRequestState::Closed => stays(&found.url, "was closed without being merged".to_owned()),
+        PullRequestState::Merged if found.base != into => {
+            stays(&found.url, format!("was merged into `{}`, not into `{into}`", found.base))
+        }
+        PullRequestState::Merged if covers(repository, &found, work)? => Ok(Some(found)),
+        // An earlier branch of the same name, long gone.
+        PullRequestState::Merged if known != Some(found.url.as_str()) && !continues(repository, &found, work)? => {
+            notes.push(format!("{} merged an earlier branch `{}`", found.url, request.branch));
+            Ok(None)
+        }
+        PullRequestState::Merged => {
+            let newest = work.map_or("this work", |commit| commit.get(..12).unwrap_or(commit));
+            stays(&found.url, format!("was merged without {newest}"))
+        }
     }
+}
+
+/// Whether what the pull request merged is all that is to be merged.
+fn covers(repository: &Repository, found: &PullRequest, work: Option<&str>) -> Result<bool, GitError> {
+    match work {
+        None => Ok(true),
+        Some(work) if work == found.head => Ok(true),
+        Some(work) => Ok(repository.commit(&found.head)?.is_some() && repository.is_ancestor(work, &found.head)?),
+    }
+}
+
+/// Whether the work goes on from what the pull request merged.
+fn continues(repository: &Repository, found: &PullRequest, work: Option<&str>) -> Result<bool, GitError> {
+    let Some(work) = work else { return Ok(true) };
+    Ok(repository.commit(&found.head)?.is_some() && repository.is_ancestor(&found.head, work)?)
+}
+
+/// What is on the branch and was not merged: whoever works there went on.
+fn left(repository: &Repository, branch: &str, work: &str) -> Result<Option<String>, GitError> {
+    let Some(tip) = repository.branch_commit(branch)? else { return Ok(None) };
+    if repository.is_ancestor(&tip, work)? {
+        return Ok(None);
+    }
+    let into = repository.default_branch();
+    let range = format!("{into}..{tip}");
+    let count = repository.call().args(["rev-list", "--count", &range, "--"]).text()?;
+    Ok((count != "0").then(|| format!("`{branch}` has commits that were not merged ({count}); they stay there")))
 }
 
 /// It is merged on the remote; the local default branch follows where it can.
@@ -134,18 +211,23 @@ fn by_pull_request(
     repository: &Repository,
     remote: Option<&str>,
     found: PullRequest,
+    work: Option<String>,
     mut notes: Vec<String>,
 ) -> Result<Merged, GitError> {
     if let Some(remote) = remote {
         repository.refresh(remote, repository.default_branch())?;
     }
-    let old = repository.branch_commit(repository.default_branch())?;
-    let start = start(repository, remote, old.as_deref())?;
-    if let Err(error) = advance(repository, old.as_deref(), &start) {
+    let follow = || {
+        let turn = Turn::take(repository)?;
+        let old = repository.branch_commit(repository.default_branch())?;
+        let start = start(repository, remote, old.as_deref())?;
+        advance(repository, &turn, old.as_deref(), &start)
+    };
+    if let Err(error) = follow() {
         notes.push(format!("`{}` could not follow its remote: {error}", repository.default_branch()));
     }
     let commit = repository.default_commit()?;
-    Ok(Merged { how: How::PullRequest(found), commit, pushed: Pushed::Done, notes })
+    Ok(Merged { how: How::PullRequest(found), work, commit, pushed: Pushed::Done, notes })
 }
 
 /// Where the merge starts: the local default branch, or the remote's if that is merely ahead of it.
@@ -166,33 +248,59 @@ fn attempt(
     repository: &Repository,
     request: &Request<'_>,
     remote: Option<&str>,
-    tip: &str,
+    work: &str,
 ) -> Result<(How, String), GitError> {
     let (branch, into) = (request.branch, repository.default_branch());
+    let turn = Turn::take(repository)?;
     let old = repository.branch_commit(into)?;
     let start = start(repository, remote, old.as_deref())?;
-    if repository.is_ancestor(tip, &start)? {
-        if old.as_deref().is_none_or(|old| !repository.is_ancestor(tip, old).unwrap_or(false)) {
-            advance(repository, old.as_deref(), &start)?;
+    if repository.is_ancestor(work, &start)? {
+        if !request.begun && !is_work(repository, branch, work, &start)? {
+            return Err(GitError::NothingToMerge { branch: branch.to_owned(), into: into.to_owned() });
+        }
+        if old.as_deref().is_none_or(|old| !repository.is_ancestor(work, old).unwrap_or(false)) {
+            advance(repository, &turn, old.as_deref(), &start)?;
             return Ok((How::Already, start));
         }
         return Ok((How::Already, old.unwrap_or(start)));
     }
-    let is_forward = repository.is_ancestor(&start, tip)?;
+    let is_forward = repository.is_ancestor(&start, work)?;
     let (how, new) = match request.strategy {
-        Strategy::Auto | Strategy::FastForward if is_forward => (How::FastForward, tip.to_owned()),
+        Strategy::Auto | Strategy::FastForward if is_forward => (How::FastForward, work.to_owned()),
         Strategy::FastForward => {
             return Err(GitError::NotFastForward { branch: branch.to_owned(), into: into.to_owned() });
         }
         Strategy::Auto | Strategy::MergeCommit => {
-            let tree = merged_tree(repository, branch, into, &start, tip)?;
+            let tree = merged_tree(repository, branch, into, &start, work)?;
             let default_message = format!("Merge branch '{branch}'\n");
             let message = request.message.unwrap_or(&default_message);
-            (How::MergeCommit, commit_tree(repository, &tree, &[&start, tip], message)?)
+            (How::MergeCommit, commit_tree(repository, &tree, &[&start, work], message)?)
         }
     };
-    advance(repository, old.as_deref(), &new)?;
+    advance(repository, &turn, old.as_deref(), &new)?;
     Ok((how, new))
+}
+
+/// Whether what the default branch holds already was work of this branch, and not merely what the branch started from:
+/// it came in by a merge commit, or one of its commits was made while the branch stood there.
+fn is_work(repository: &Repository, branch: &str, work: &str, start: &str) -> Result<bool, GitError> {
+    let call = repository.call().args(["rev-list", "--first-parent", start, "--not", &format!("{work}^@"), "--"]);
+    if !call.text()?.lines().any(|line| line == work) {
+        return Ok(true);
+    }
+    let reference = format!("refs/heads/{branch}");
+    let call = repository.call().args(["log", "--walk-reflogs", MOVES, "--format=%H %gs", &reference, "--"]);
+    let ended = call.answer()?;
+    // Without a history of its moves, nothing speaks for work.
+    let text = String::from_utf8_lossy(&ended.stdout).into_owned();
+    let makes = ["commit", "cherry-pick", "revert", "rebase", "am"];
+    for (commit, how) in text.lines().filter_map(|line| line.split_once(' ')) {
+        let is_made = makes.iter().any(|make| how.starts_with(make)) || how.contains("Merge made by");
+        if is_made && repository.is_ancestor(commit, start)? && repository.is_ancestor(commit, work)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// The merge in memory; no file and no branch is touched.
@@ -215,52 +323,6 @@ pub(crate) fn merged_tree(
         }
         _ => Err(call.failed(&ended)),
     }
-}
-
-/// Moves the default branch from where it was seen to its new commit, with the checkout it is in.
-fn advance(repository: &Repository, old: Option<&str>, new: &str) -> Result<(), GitError> {
-    let branch = repository.default_branch();
-    if old == Some(new) {
-        return Ok(());
-    }
-    let moved = || GitError::Moved { branch: branch.to_owned() };
-    if let Some(folder) = repository.checked_out(branch)?.filter(|folder| folder.is_dir()) {
-        refuse_changes(repository, &folder)?;
-        let call = repository.git().at(&folder).hooks().args(["merge", "--ff-only", "--quiet", "--no-autostash", new]);
-        let ended = call.answer()?;
-        if repository.branch_commit(branch)?.as_deref() == Some(new) {
-            return Ok(());
-        }
-        let is_same = repository.branch_commit(branch)?.as_deref() == old;
-        return Err(if is_same { call.failed(&ended) } else { moved() });
-    }
-    let nothing = "0".repeat(new.len());
-    let reference = format!("refs/heads/{branch}");
-    let call = repository.call().args(["update-ref", "-m", "sluice: merge", &reference, new, old.unwrap_or(&nothing)]);
-    let ended = call.answer()?;
-    match ended.code {
-        Some(0) => Ok(()),
-        _ if repository.branch_commit(branch)?.as_deref() == old => Err(call.failed(&ended)),
-        _ => Err(moved()),
-    }
-}
-
-fn refuse_changes(repository: &Repository, folder: &Path) -> Result<(), GitError> {
-    let changes = Changes::of(repository.git().at(folder))?;
-    let changed = changes.tracked.iter().map(|(path, _)| path).chain(changes.unmerged.iter().map(|it| &it.path));
-    let mut files: Vec<String> = changed.map(|path| shown(path)).collect();
-    files.dedup();
-    if files.is_empty() {
-        return Ok(());
-    }
-    let more = files.len().saturating_sub(NAMED_FILES);
-    files.truncate(NAMED_FILES);
-    let mut named = files.join(", ");
-    if more > 0 {
-        named.push_str(&format!(" and {more} more"));
-    }
-    let (branch, folder) = (repository.default_branch().to_owned(), folder.to_owned());
-    Err(GitError::Dirty { branch, folder, files: named })
 }
 
 fn push(repository: &Repository, remote: Option<&str>, commit: &str) -> Result<Pushed, GitError> {

@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 
 use crate::git::{GitError, Repository, slug};
 pub use keep::{Kept, Kind};
-use lock::Lock;
+pub(crate) use lock::Lock;
 pub(crate) use place::break_stale_locks;
 pub use release::Deleted;
 pub(crate) use release::keep_tip;

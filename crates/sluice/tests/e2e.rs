@@ -37,6 +37,9 @@ mod e2e {
     pub(crate) mod limits;
     pub(crate) mod lists;
     pub(crate) mod many;
+    pub(crate) mod merge_kills;
+    pub(crate) mod merges;
+    pub(crate) mod merges_and_forges;
     pub(crate) mod missions;
     pub(crate) mod persistent_flow;
     pub(crate) mod processes;

@@ -30,6 +30,7 @@ impl TaskState {
             attention: None,
             judged: None,
             pull_request: None,
+            merged: None,
             run: None,
             events: 1,
         }
@@ -108,7 +109,8 @@ impl TaskState {
             Event::RunLeft { .. } => self.run = None,
             Event::AttentionSet(attention) => self.attention = Some(attention.clone()),
             Event::AttentionCleared => self.attention = None,
-            Event::Created(_) | Event::Advanced { .. } | Event::Merged | Event::Cancelled | Event::NotWritten(_) => {}
+            Event::Merged { commit, .. } => self.merged.clone_from(commit),
+            Event::Created(_) | Event::Advanced { .. } | Event::Cancelled | Event::NotWritten(_) => {}
         }
     }
 

@@ -1,4 +1,4 @@
-//! What people ask for that is more than a move: begin, start again, merge, change.
+//! What people ask for that is more than a move: begin, start again, change. A merge has a file of its own.
 
 use super::Answered;
 use super::apply::spawns;
@@ -6,12 +6,11 @@ use super::event::Event;
 use super::hooks::{self, starts_soon};
 use super::input::{Asker, Evidence, Room, Update};
 use super::ledger::Ledger;
-use super::moves::{self, DONE, edges};
+use super::moves::{self, edges};
 use super::runs;
 use super::session::Place;
 use super::spawn::Manner;
-use super::state::{Attention, EdgeId};
-use crate::lifecycle::{Hook, StateId, Transition};
+use crate::lifecycle::{Hook, Transition};
 use crate::machine::{Refusal, RefusalCode};
 
 /// Where a task goes that nobody has described yet.
@@ -83,39 +82,6 @@ pub(super) fn respawn(ledger: &mut Ledger<'_>, by: Asker) -> Answered {
     ledger.record(Event::Respawning { turn, place, by });
     hooks::run(ledger);
     Ok(())
-}
-
-/// Whether the task may be merged: it can go to `done`, and its newest verdict judged the work as it is now.
-pub(super) fn may_merge(ledger: &Ledger<'_>, by: Asker, force: bool, evidence: &Evidence) -> Answered {
-    to_done(ledger, by, evidence)?;
-    let Some(judged) = ledger.state.judged.as_ref().filter(|_| !force) else { return Ok(()) };
-    let Some(tree) = judged.tree.as_ref().filter(|tree| evidence.tree.as_ref() != Some(*tree)) else { return Ok(()) };
-    let now = evidence.tree.as_ref().map_or("unknown", |tree| tree.0.as_str());
-    let verdict = judged.verdict.word();
-    let message =
-        format!("Merge not allowed: the verdict {verdict} was given for {}, and the work is now {now}", tree.0);
-    Err(Refusal::new(RefusalCode::StaleVerdict, message).hint("have it reviewed again, or merge with --force"))
-}
-
-fn to_done(ledger: &Ledger<'_>, by: Asker, evidence: &Evidence) -> Result<(EdgeId, StateId), Refusal> {
-    let Some(done) = ledger.lifecycle.find(DONE) else {
-        let message = format!("Merge not allowed: `{}` has no state `{DONE}`", ledger.lifecycle.name);
-        return Err(Refusal::new(RefusalCode::NoTransition, message));
-    };
-    moves::select(ledger, by, done, evidence).map(|edge| (edge, done))
-}
-
-/// It has been merged. That is a fact, so nothing is refused any more.
-pub(super) fn merged(ledger: &mut Ledger<'_>, by: Asker, push_failed: Option<&String>, evidence: &Evidence) {
-    ledger.clear_attention();
-    ledger.record(Event::Merged);
-    if let Some(reason) = push_failed {
-        ledger.mark(Attention::NotPushed(reason.clone()));
-    }
-    match to_done(ledger, by, evidence) {
-        Ok((edge, done)) => moves::take(ledger, Some(edge), done, by, evidence),
-        Err(refusal) => ledger.mark(Attention::NotClosed(refusal.message)),
-    }
 }
 
 /// A person wants changes: along the first transition that tells the worker and gives no verdict.

@@ -6,7 +6,7 @@ use super::effect::Action;
 use super::input::{Asker, RunEnd, Update};
 use super::seen::Digest;
 use super::session::{Change, Exit, Place, SessionId};
-use super::state::{About, Attention, EdgeId, Judged, WorkspaceName};
+use super::state::{About, Attention, Commit, EdgeId, Judged, WorkspaceName};
 use crate::lifecycle::{FieldValue, StateId};
 use crate::machine::Moment;
 use crate::name::FieldName;
@@ -51,7 +51,12 @@ pub enum Event {
         count: u32,
     },
     /// The branch was merged.
-    Merged,
+    Merged {
+        /// Up to this commit of it; older engines did not say.
+        commit: Option<Commit>,
+        /// Whether a person said that it is to be merged against its verdict, or without what is not committed.
+        forced: bool,
+    },
     /// The task was given up.
     Cancelled,
     /// What the task is about changed.
@@ -195,7 +200,7 @@ impl Event {
             Event::Respawning { .. } => "agent.respawning",
             Event::Advanced { .. } => "auto.advanced",
             Event::Crashed { .. } => "agent.crashed",
-            Event::Merged => "task.merged",
+            Event::Merged { .. } => "task.merged",
             Event::Cancelled => "task.cancelled",
             Event::Updated(_) => "task.updated",
             Event::FieldSet { .. } => "field.set",

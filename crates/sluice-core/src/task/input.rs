@@ -2,7 +2,7 @@
 
 use super::effect::EffectKey;
 use super::session::{Exit, SessionId};
-use super::state::{About, Tree, WorkspaceName};
+use super::state::{About, Commit, Tree, WorkspaceName};
 use crate::name::StateName;
 
 /// Who asks. The host finds that out; what each may do is decided here.
@@ -23,8 +23,52 @@ pub enum Asker {
 pub struct Evidence {
     /// The body of TASK.md.
     pub body: String,
-    /// The content of the branch; `None` when there is no branch to look at.
-    pub tree: Option<Tree>,
+    /// What git says about the work.
+    pub work: Work,
+}
+
+/// What git says about a task's work.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Work {
+    /// Nobody looked, or there is no branch to look at.
+    #[default]
+    Unseen,
+    /// It could not be read, because of this. Nothing is known of it, and nothing is judged by it.
+    Unreadable(String),
+    /// It was read.
+    Read(Standing),
+}
+
+/// How the work stood when it was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// What is checked out in the task's workspace; without one, the task's branch.
+    pub head: Head,
+    /// The commit there.
+    pub commit: Commit,
+    /// The content of that commit.
+    pub tree: Tree,
+    /// Files that differ from it, in words; empty when none does.
+    pub dirty: String,
+}
+
+/// What is checked out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Head {
+    /// This branch.
+    Branch(String),
+    /// A commit without a branch, or one that is being rebased.
+    Detached,
+}
+
+impl Work {
+    /// How it stood, if it was read.
+    pub fn standing(&self) -> Option<&Standing> {
+        match self {
+            Work::Read(standing) => Some(standing),
+            Work::Unseen | Work::Unreadable(_) => None,
+        }
+    }
 }
 
 /// Whether there is a workspace for a task that needs one. A reservation that no event takes up is the host's to
@@ -99,7 +143,7 @@ pub enum Input {
     Merge {
         /// Who asks.
         by: Asker,
-        /// Even if its verdict is older than its work.
+        /// Even against its verdict, or if the verdict is older than its work, or if not all of it is committed.
         force: bool,
         /// What the files say.
         evidence: Evidence,
@@ -108,6 +152,10 @@ pub enum Input {
     Merged {
         /// Who asked.
         by: Asker,
+        /// The commit of its work that is merged.
+        commit: Option<Commit>,
+        /// Whether it was asked for with force.
+        forced: bool,
         /// Why the remote does not know yet, if it should.
         push_failed: Option<String>,
         /// What the files say.

@@ -171,8 +171,13 @@ fn ways_out(lifecycle: &Lifecycle, from: StateId) -> String {
 /// Changes the status and sets the hooks going. Nothing is asked any more.
 pub(super) fn take(ledger: &mut Ledger<'_>, edge: Option<EdgeId>, to: StateId, by: Asker, evidence: &Evidence) {
     let gate = edge.and_then(|id| edge_at(ledger.lifecycle, id)).and_then(|edge| edge.gate.as_ref());
-    let judged =
-        gate.and_then(|gate| gate.verdict).map(|test| Judged { verdict: test.wanted, tree: evidence.tree.clone() });
+    let standing = evidence.work.standing();
+    let judged = gate.and_then(|gate| gate.verdict).map(|test| Judged {
+        verdict: test.wanted,
+        commit: standing.map(|standing| standing.commit.clone()),
+        tree: standing.map(|standing| standing.tree.clone()),
+        dirty: standing.is_some_and(|standing| !standing.dirty.is_empty()),
+    });
     ledger.record(Event::Moved(Moved {
         turn: ledger.next_turn(),
         from: ledger.state.status,

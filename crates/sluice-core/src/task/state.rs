@@ -20,9 +20,13 @@ pub struct EdgeId(pub u32);
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct WorkspaceName(pub String);
 
-/// What git calls the content of the branch. Only ever compared.
+/// What git calls the content of a commit. Only ever compared.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Tree(pub String);
+
+/// What git calls a commit. Only ever compared, and handed on.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Commit(pub String);
 
 /// A task, as it stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,6 +63,8 @@ pub struct TaskState {
     pub judged: Option<Judged>,
     /// Where the pull request is.
     pub pull_request: Option<String>,
+    /// The commit of its work that was merged.
+    pub merged: Option<Commit>,
     /// The newest run that a state has started, until the task has left it.
     pub run: Option<TaskRun>,
     /// How many events have been applied.
@@ -132,8 +138,12 @@ pub struct TaskRun {
 pub struct Judged {
     /// Which.
     pub verdict: Verdict,
-    /// What git said the work was at that time, if it could be asked.
+    /// The commit that was checked out at that time, if it could be read. Verdicts of older engines have none.
+    pub commit: Option<Commit>,
+    /// Its content.
     pub tree: Option<Tree>,
+    /// Whether there were changes beside it, which the verdict may have been about.
+    pub dirty: bool,
 }
 
 /// A move or a start, with what is left to be done for it.

@@ -16,10 +16,10 @@ use std::collections::BTreeMap;
 use sluice_core::lifecycle::Lifecycle;
 use sluice_core::machine::{Decision, Moment, Refusal};
 use sluice_core::name::StateName;
-use sluice_core::task::input::{Found, Outcome, Room, RunEnd, Update};
+use sluice_core::task::input::{Found, Head, Outcome, Room, RunEnd, Standing, Update, Work};
 use sluice_core::task::law::Row;
 use sluice_core::task::session::{Exit, Place, Role, SessionId};
-use sluice_core::task::state::{About, Tree, WorkspaceName};
+use sluice_core::task::state::{About, Commit, Tree, WorkspaceName};
 use sluice_core::task::{
     Action, Asker, Create, Effect, EffectKey, Event, Evidence, Input, Instruction, TaskState, create, decide, trace,
 };
@@ -77,7 +77,7 @@ struct Player {
     state: Option<TaskState>,
     events: Vec<Event>,
     body: Vec<(String, String)>,
-    tree: Option<Tree>,
+    work: Work,
     now: i64,
     open: Vec<Effect>,
     last_key: Option<EffectKey>,
@@ -93,7 +93,7 @@ impl Player {
             state: None,
             events: Vec::new(),
             body: Vec::new(),
-            tree: None,
+            work: Work::Unseen,
             now: 0,
             open: Vec::new(),
             last_key: None,
@@ -109,10 +109,7 @@ impl Player {
         match verb {
             "create" => self.create(who, rest),
             "writes" => self.write(rest),
-            "commits" => {
-                self.tree = Some(Tree(rest.to_owned()));
-                Vec::new()
-            }
+            "commits" | "stands" | "dirties" | "unreadable" => self.work(verb, rest),
             "ok" | "fail" | "skip" => self.outcome(verb, rest),
             "settle" => {
                 let mut said = Vec::new();
@@ -139,7 +136,29 @@ impl Player {
 
     fn evidence(&self) -> Evidence {
         let section = |(title, text): &(String, String)| format!("## {title}\n{text}\n\n");
-        Evidence { body: self.body.iter().map(section).collect(), tree: self.tree.clone() }
+        Evidence { body: self.body.iter().map(section).collect(), work: self.work.clone() }
+    }
+
+    /// `commits c1`: on its branch, with nothing beside it. `stands on other` or `on nothing`, `dirties a.txt`.
+    fn work(&mut self, verb: &str, rest: &str) -> Vec<String> {
+        let standing = match (std::mem::take(&mut self.work), verb) {
+            (Work::Read(standing), "stands") => {
+                let name = rest.strip_prefix("on ").unwrap();
+                let head = if name == "nothing" { Head::Detached } else { Head::Branch(name.to_owned()) };
+                Standing { head, ..standing }
+            }
+            (Work::Read(standing), "dirties") => Standing { dirty: rest.to_owned(), ..standing },
+            (_, "commits") => {
+                let (commit, tree) = (Commit(rest.to_owned()), Tree(format!("tree of {rest}")));
+                Standing { head: Head::Branch("fix".to_owned()), commit, tree, dirty: String::new() }
+            }
+            _ => {
+                self.work = Work::Unreadable(rest.to_owned());
+                return Vec::new();
+            }
+        };
+        self.work = Work::Read(standing);
+        Vec::new()
     }
 
     /// `## Handoff: DONE: the parser`, in place of an older section of that name.
@@ -215,7 +234,8 @@ impl Player {
             "merge" => Input::Merge { by, force: rest == "--force", evidence },
             "merged" => {
                 let push_failed = (!rest.is_empty()).then(|| rest.to_owned());
-                Input::Merged { by, push_failed, evidence }
+                let commit = evidence.work.standing().map(|standing| standing.commit.clone());
+                Input::Merged { by, commit, forced: false, push_failed, evidence }
             }
             "respawn" => Input::Respawn { by },
             "long-summary" => Input::Update { by, update: Update::Summary("x".repeat(rest.parse::<usize>().unwrap())) },

@@ -5,9 +5,9 @@ use proptest::prelude::*;
 use sluice_core::lifecycle::Lifecycle;
 use sluice_core::machine::Moment;
 use sluice_core::name::StateName;
-use sluice_core::task::input::{Found, Outcome, Room, RunEnd, Update};
+use sluice_core::task::input::{Found, Head, Outcome, Room, RunEnd, Standing, Update, Work};
 use sluice_core::task::session::{Change, Exit, SessionId};
-use sluice_core::task::state::{About, Phase, Tree, WorkspaceName};
+use sluice_core::task::state::{About, Commit, Phase, Tree, WorkspaceName};
 use sluice_core::task::{Asker, Create, Effect, EffectKey, Event, Evidence, Input, TaskState, create, decide};
 
 use super::play::lifecycle;
@@ -37,7 +37,18 @@ fn evidence(throw: &Throw) -> Evidence {
         4 => "## Handoff\nDONE: b\n\n## Review\nVerdict: PASS\n",
         _ => "## Review\nVerdict: FAIL\nagain\n",
     };
-    Evidence { body: body.to_owned(), tree: throw.flag.then(|| Tree(format!("t{}", throw.which % 3))) }
+    Evidence { body: body.to_owned(), work: work(throw) }
+}
+
+fn work(throw: &Throw) -> Work {
+    let head = if throw.which.is_multiple_of(5) { Head::Detached } else { Head::Branch("fix".to_owned()) };
+    let (commit, tree) = (Commit(format!("c{}", throw.which % 3)), Tree(format!("t{}", throw.which % 3)));
+    let dirty = if throw.which.is_multiple_of(7) { "a file".to_owned() } else { String::new() };
+    match throw.flag {
+        true => Work::Read(Standing { head, commit, tree, dirty }),
+        false if throw.which.is_multiple_of(2) => Work::Unreadable("no".to_owned()),
+        false => Work::Unseen,
+    }
 }
 
 fn room(throw: &Throw) -> Room {
@@ -78,7 +89,10 @@ fn input(lifecycle: &Lifecycle, state: &TaskState, known: &[Effect], throw: &Thr
         5 if throw.which < 32 => Input::Cancel { by, evidence },
         5 => Input::RequestChanges { by, message: "more".to_owned(), evidence },
         6 => Input::Merge { by, force: throw.flag, evidence },
-        7 if throw.which < 64 => Input::Merged { by, push_failed: throw.flag.then(|| "no".to_owned()), evidence },
+        7 if throw.which < 64 => {
+            let push_failed = throw.flag.then(|| "no".to_owned());
+            Input::Merged { by, commit: None, forced: throw.flag, push_failed, evidence }
+        }
         7 | 8 => Input::Respawn { by },
         9 if throw.flag => Input::Update { by, update: Update::Summary("x".to_owned()) },
         9 => Input::ClearAttention { by },

@@ -69,9 +69,12 @@ pub(crate) fn event(lifecycle: &Lifecycle, event: &Event) -> Option<String> {
         Event::RunEnded { run, end, why } => format!("{run} {} {why}", end.word()),
         Event::NotWritten(reason) => format!("write_artifact: {reason}"),
         Event::AttentionSet(attention) => attention.to_string(),
-        Event::Began { .. } | Event::Merged | Event::Cancelled | Event::WorkspaceReleased | Event::AttentionCleared => {
-            String::new()
-        }
+        Event::Merged { commit, forced } => match (commit, forced) {
+            (Some(commit), true) => format!("{} by force", commit.0),
+            (Some(commit), false) => commit.0.clone(),
+            (None, _) => String::new(),
+        },
+        Event::Began { .. } | Event::Cancelled | Event::WorkspaceReleased | Event::AttentionCleared => String::new(),
     };
     Some(line(event.type_name(), rest))
 }

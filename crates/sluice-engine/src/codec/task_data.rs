@@ -8,7 +8,7 @@ use sluice_core::lifecycle::{FieldValue, HarnessChoice, Permissions};
 use sluice_core::task::effect::Occasion;
 use sluice_core::task::input::RunEnd;
 use sluice_core::task::session::{Agent, Exit, Place, Role, SessionId};
-use sluice_core::task::state::{About, Attention, Judged, StatePrompt, Tree};
+use sluice_core::task::state::{About, Attention, Commit, Judged, StatePrompt, Tree};
 use sluice_core::task::{Action, Asker, Digest};
 
 use super::Unreadable;
@@ -203,18 +203,27 @@ impl From<StoredAbout> for About {
 pub(super) struct StoredJudged {
     verdict: StoredVerdict,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    commit: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     tree: Option<String>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    dirty: bool,
 }
 
 impl From<&Judged> for StoredJudged {
     fn from(it: &Judged) -> Self {
-        StoredJudged { verdict: it.verdict.into(), tree: it.tree.as_ref().map(|tree| tree.0.clone()) }
+        StoredJudged {
+            verdict: it.verdict.into(),
+            commit: it.commit.as_ref().map(|commit| commit.0.clone()),
+            tree: it.tree.as_ref().map(|tree| tree.0.clone()),
+            dirty: it.dirty,
+        }
     }
 }
 
 impl From<StoredJudged> for Judged {
     fn from(it: StoredJudged) -> Self {
-        Judged { verdict: it.verdict.into(), tree: it.tree.map(Tree) }
+        Judged { verdict: it.verdict.into(), commit: it.commit.map(Commit), tree: it.tree.map(Tree), dirty: it.dirty }
     }
 }
 

@@ -12,7 +12,7 @@ use sluice_core::task::Event;
 use sluice_core::task::event::{Created, Moved, Settlement};
 use sluice_core::task::input::Update;
 use sluice_core::task::session::{Change, SessionId};
-use sluice_core::task::state::{EdgeId, WorkspaceName};
+use sluice_core::task::state::{Commit, EdgeId, WorkspaceName};
 
 use super::task_data::{
     StoredAbout, StoredAgent, StoredAsker, StoredAttention, StoredExit, StoredJudged, StoredPlace, StoredRunEnd,
@@ -28,27 +28,86 @@ pub const VERSION: u16 = 1;
 enum Stored {
     Created(StoredCreated),
     Moved(StoredMoved),
-    Began { turn: u32, edge: Option<u32> },
-    Respawning { turn: u32, place: StoredPlace, by: StoredAsker },
-    Advanced { session: u32, to: u32 },
-    Crashed { session: u32, exit: StoredExit, count: u32 },
-    Merged,
+    Began {
+        turn: u32,
+        edge: Option<u32>,
+    },
+    Respawning {
+        turn: u32,
+        place: StoredPlace,
+        by: StoredAsker,
+    },
+    Advanced {
+        session: u32,
+        to: u32,
+    },
+    Crashed {
+        session: u32,
+        exit: StoredExit,
+        count: u32,
+    },
+    Merged {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        commit: Option<String>,
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        forced: bool,
+    },
     Cancelled,
-    Updated { update: StoredUpdate },
-    FieldSet { field: String, value: StoredValue },
-    WorkspaceReserved { workspace: String },
-    WorkspaceBound { workspace: String },
+    Updated {
+        update: StoredUpdate,
+    },
+    FieldSet {
+        field: String,
+        value: StoredValue,
+    },
+    WorkspaceReserved {
+        workspace: String,
+    },
+    WorkspaceBound {
+        workspace: String,
+    },
     WorkspaceReleased,
-    Session { place: StoredPlace, session: u32, change: StoredChange, again: bool },
-    PullRequestOpened { url: String },
-    HookAsked { turn: u32, step: u32, action: String },
-    HookSettled { turn: u32, step: u32, action: String, settlement: StoredSettlement },
-    TurnSettled { turn: u32 },
-    RunStarted { turn: u32, run: String },
-    RunEnded { run: String, end: StoredRunEnd, why: String },
-    RunLeft { run: String },
-    NotWritten { reason: String },
-    AttentionSet { attention: StoredAttention },
+    Session {
+        place: StoredPlace,
+        session: u32,
+        change: StoredChange,
+        again: bool,
+    },
+    PullRequestOpened {
+        url: String,
+    },
+    HookAsked {
+        turn: u32,
+        step: u32,
+        action: String,
+    },
+    HookSettled {
+        turn: u32,
+        step: u32,
+        action: String,
+        settlement: StoredSettlement,
+    },
+    TurnSettled {
+        turn: u32,
+    },
+    RunStarted {
+        turn: u32,
+        run: String,
+    },
+    RunEnded {
+        run: String,
+        end: StoredRunEnd,
+        why: String,
+    },
+    RunLeft {
+        run: String,
+    },
+    NotWritten {
+        reason: String,
+    },
+    AttentionSet {
+        attention: StoredAttention,
+    },
     AttentionCleared,
 }
 
@@ -118,7 +177,9 @@ pub fn write(event: &Event) -> Vec<u8> {
         Event::Crashed { session, exit, count } => {
             Stored::Crashed { session: session.0, exit: (*exit).into(), count: *count }
         }
-        Event::Merged => Stored::Merged,
+        Event::Merged { commit, forced } => {
+            Stored::Merged { commit: commit.as_ref().map(|it| it.0.clone()), forced: *forced }
+        }
         Event::Cancelled => Stored::Cancelled,
         Event::Updated(update) => Stored::Updated { update: update.into() },
         Event::FieldSet { field, value } => Stored::FieldSet { field: field.to_string(), value: value.into() },
@@ -165,7 +226,7 @@ pub fn read(version: u16, bytes: &[u8]) -> Result<Event, Unreadable> {
         Stored::Crashed { session, exit, count } => {
             Event::Crashed { session: SessionId(session), exit: exit.into(), count }
         }
-        Stored::Merged => Event::Merged,
+        Stored::Merged { commit, forced } => Event::Merged { commit: commit.map(Commit), forced },
         Stored::Cancelled => Event::Cancelled,
         Stored::Updated { update } => Event::Updated(update.into()),
         Stored::FieldSet { field, value } => Event::FieldSet { field: FieldName::new(field), value: value.into() },

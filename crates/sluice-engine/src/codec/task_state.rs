@@ -11,7 +11,7 @@ use sluice_core::machine::Moment;
 use sluice_core::name::FieldName;
 use sluice_core::task::TaskState;
 use sluice_core::task::session::{Death, Session};
-use sluice_core::task::state::{EdgeId, Job, Start, TaskRun, Turn, Visit, Workspace, WorkspaceName};
+use sluice_core::task::state::{Commit, EdgeId, Job, Start, TaskRun, Turn, Visit, Workspace, WorkspaceName};
 
 use super::remark::Remarks;
 use super::task_data::{
@@ -80,6 +80,8 @@ struct StoredState {
     judged: Option<StoredJudged>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pull_request: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    merged: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     run: Option<StoredRun>,
     events: u64,
@@ -202,6 +204,7 @@ impl From<&TaskState> for StoredState {
             attention: it.attention.as_ref().map(Into::into),
             judged: it.judged.as_ref().map(Into::into),
             pull_request: it.pull_request.clone(),
+            merged: it.merged.as_ref().map(|commit| commit.0.clone()),
             run: it.run.as_ref().map(Into::into),
             events: it.events,
         }
@@ -229,6 +232,7 @@ impl TryFrom<StoredState> for TaskState {
             attention: it.attention.map(TryInto::try_into).transpose()?,
             judged: it.judged.map(Into::into),
             pull_request: it.pull_request,
+            merged: it.merged.map(Commit),
             run: it.run.map(Into::into),
             events: it.events,
         })

@@ -10,7 +10,7 @@ use sluice_core::task::effect::{Occasion, StartSession};
 use sluice_core::task::event::{Created, Moved, Settlement};
 use sluice_core::task::input::{RunEnd, Update};
 use sluice_core::task::session::{Agent, Change, Exit, Place, Role, SessionId};
-use sluice_core::task::state::{About, Attention, EdgeId, Judged, Tree, WorkspaceName};
+use sluice_core::task::state::{About, Attention, Commit, EdgeId, Judged, Tree, WorkspaceName};
 use sluice_core::task::{Action, Asker, Digest, Effect, EffectKey, Event, Instruction};
 use sluice_engine::codec::{task_effect, task_event};
 
@@ -24,7 +24,7 @@ forms! {
         Event::Respawning { .. } => "respawning",
         Event::Advanced { .. } => "advanced",
         Event::Crashed { .. } => "crashed",
-        Event::Merged => "merged",
+        Event::Merged { .. } => "merged",
         Event::Cancelled => "cancelled",
         Event::Updated(_) => "updated",
         Event::FieldSet { .. } => "field_set",
@@ -158,10 +158,16 @@ pub(super) fn places() -> Vec<(String, Place)> {
 pub(super) fn judgements() -> Vec<(String, Option<Judged>)> {
     let samples = vec![
         None,
-        Some(Judged { verdict: Verdict::Pass, tree: Some(Tree("4b825dc".into())) }),
-        Some(Judged { verdict: Verdict::Fail, tree: None }),
+        Some(Judged { verdict: Verdict::Pass, commit: None, tree: Some(Tree("4b825dc".into())), dirty: false }),
+        Some(Judged { verdict: Verdict::Fail, commit: None, tree: None, dirty: false }),
     ];
     named(JUDGEMENTS, judged, samples)
+}
+
+/// A verdict as it is given now; older ones knew the content only.
+pub(super) fn judged_a_commit() -> Judged {
+    let (commit, tree) = (Some(Commit("9f2c1d7".into())), Some(Tree("4b825dc".into())));
+    Judged { verdict: Verdict::Pass, commit, tree, dirty: true }
 }
 
 pub(super) fn attentions() -> Vec<(String, Attention)> {
@@ -204,7 +210,7 @@ fn plain_events() -> Vec<Event> {
         Event::Respawning { turn: 3, place: Place::Main, by: Asker::Engine },
         Event::Advanced { session: S3, to: StateId(2) },
         Event::Crashed { session: S3, exit: Exit::Code(1), count: 2 },
-        Event::Merged,
+        Event::Merged { commit: None, forced: false },
         Event::Cancelled,
         Event::Updated(Update::Summary("Fix that".into())),
         Event::FieldSet { field: FieldName::new("size"), value: FieldValue::Number(-3) },
@@ -262,6 +268,9 @@ fn events() {
         judged: None,
     };
     add("moved.along_no_edge".into(), Event::Moved(escalated));
+    add("moved.judged_a_commit".into(), moved(Asker::Person, Some(judged_a_commit())));
+    let commit = Some(Commit("9f2c1d7".into()));
+    add("merged.by_force".into(), Event::Merged { commit, forced: true });
     add("began.by_its_prompt".into(), Event::Began { turn: 1, edge: None });
     for (name, place) in places() {
         add(format!("respawning.{name}"), Event::Respawning { turn: 3, place, by: Asker::Person });

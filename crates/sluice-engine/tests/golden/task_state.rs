@@ -6,14 +6,16 @@ use sluice_core::lifecycle::{Lifecycle, StateId};
 use sluice_core::name::FieldName;
 use sluice_core::task::event::Created;
 use sluice_core::task::session::{Death, Exit, Place, Session};
-use sluice_core::task::state::{About, EdgeId, Job, Start, StatePrompt, TaskRun, Turn, Workspace};
+use sluice_core::task::state::{About, Commit, EdgeId, Job, Start, StatePrompt, TaskRun, Turn, Workspace};
 use sluice_core::task::{Action, Asker, TaskState};
 use sluice_dialect::prompts::NoPrompts;
 use sluice_dialect::{Definition, Source, Sources, load};
 use sluice_engine::codec::remark::Remarks;
 use sluice_engine::codec::task_state::{self, Kept};
 
-use super::task::{AT, WORKER, about, askers, attentions, judgements, places, run_ends, seen, workspace_name};
+use super::task::{
+    AT, WORKER, about, askers, attentions, judged_a_commit, judgements, places, run_ends, seen, workspace_name,
+};
 use super::{compare, forms, json, named};
 
 forms! {
@@ -132,6 +134,8 @@ fn states() {
     for (name, judged) in judgements() {
         add(format!("judged.{name}"), &|state| state.judged = judged.clone());
     }
+    add("judged.a_commit".into(), &|state| state.judged = Some(judged_a_commit()));
+    add("merged".into(), &|state| state.merged = Some(Commit("9f2c1d7".into())));
     add("run.open".into(), &|state| state.run = Some(TaskRun { id: "k3f9".into(), turn: 4, end: None }));
     for (name, end) in run_ends() {
         let run = TaskRun { id: "k3f9".into(), turn: 4, end: Some(end) };

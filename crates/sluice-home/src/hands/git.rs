@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use sluice_core::task::input::Found;
+use sluice_core::task::input::{Found, Outcome};
 use sluice_core::task::state::WorkspaceName;
 use sluice_worker::forge::{Forge, Proposal};
-use sluice_worker::git::Git;
+use sluice_worker::git::{Git, Gone};
 use sluice_worker::taskfile;
 use sluice_worker::workspace::{Binding, task_file};
 
@@ -15,6 +15,7 @@ use crate::files;
 use crate::ground::{Ground, pool_name};
 use crate::projects::{described, shown};
 use crate::tasks::Seen;
+use crate::undone::Undone;
 
 /// Binds a worktree and puts TASK.md into it.
 pub(super) fn acquire(ground: &Arc<Ground>, seen: &Seen, reserved: Option<&WorkspaceName>) -> Done {
@@ -55,10 +56,22 @@ pub(super) fn push(ground: &Ground, seen: &Seen) -> Done {
     Ok(Found::Nothing)
 }
 
-pub(super) fn delete_remote_branch(ground: &Ground, seen: &Seen) -> Done {
+/// Deletes the branch on the remote, if all of it is merged; what is not stays, and is told.
+pub(super) fn delete_remote_branch(ground: &Ground, seen: &Seen) -> Result<Outcome, Undone> {
     let (_, pool) = ground.pool_of(seen)?;
-    pool.repository().delete_remote_branch(&seen.state.about.branch, &seen.id).map_err(|error| described(&error))?;
-    Ok(Found::Nothing)
+    let (branch, into) = (&seen.state.about.branch, pool.repository().default_branch());
+    let merged = seen.state.merged.as_ref().map(|commit| commit.0.as_str());
+    let deleted =
+        pool.repository().delete_remote_branch(branch, &seen.id, merged).map_err(|error| described(&error))?;
+    Ok(match deleted {
+        Gone::NotThere | Gone::Deleted => Outcome::Ok(Found::Nothing),
+        Gone::Stays { remote, tip } => {
+            let tip = tip.get(..12).unwrap_or(&tip);
+            Outcome::Skipped(format!(
+                "`{branch}` stays on `{remote}`: its newest commit {tip} is not in `{into}` there"
+            ))
+        }
+    })
 }
 
 /// Pushes the branch and opens a pull request, or finds the one there is; its address.

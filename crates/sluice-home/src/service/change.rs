@@ -5,13 +5,14 @@ use sluice_api::task::{Branch, TaskAnswer, UpdateTask};
 use sluice_core::machine::RefusalCode;
 use sluice_core::name::StateName;
 use sluice_core::task::input::{Room, Update};
-use sluice_core::task::{Evidence, Input};
+use sluice_core::task::{Evidence, Input, decide};
 use sluice_engine::actor::{Remark, Said};
+use sluice_engine::host::Clock;
 use sluice_engine::reactor::{Message, Recorded};
 use sluice_worker::session::{Delivery, Say};
 use sluice_worker::workspace::Deleted;
 
-use super::{Service, Who, ask, begin, room, wait};
+use super::{Service, Who, ask, begin, refused, room, wait};
 use crate::ground::session_id;
 use crate::hands;
 use crate::projects::{described, git, shown};
@@ -30,13 +31,8 @@ impl Service {
             }
             changes.push(Update::Summary(summary));
         }
-        match wanted.branch {
-            Some(Branch::Current) => {
-                let branch = hands::current_branch(&self.ground, &seen).map_err(|why| no_branch(&why))?;
-                changes.push(Update::Branch(branch));
-            }
-            Some(Branch::Named(name)) => changes.push(Update::Branch(self.renamed(&seen, name)?)),
-            None => {}
+        if let Some(branch) = wanted.branch {
+            changes.push(Update::Branch(self.rebranched(who, &seen, branch)?));
         }
         for update in changes {
             let is_renamed = matches!(update, Update::Branch(_));
@@ -66,17 +62,47 @@ impl Service {
         asked
     }
 
-    /// The branch that a person names: an existing one, or the present one renamed.
-    fn renamed(&self, seen: &Seen, name: String) -> Result<String, Problem> {
+    /// The branch that a task is to have: the one that is checked out, an existing one, or the present one renamed.
+    /// Whether the asker may is decided before anything is renamed.
+    fn rebranched(&self, who: &Who, seen: &Seen, wanted: Branch) -> Result<String, Problem> {
+        let name = match &wanted {
+            Branch::Current => hands::current_branch(&self.ground, seen).map_err(|why| no_branch(&why))?,
+            Branch::Named(name) => name.clone(),
+        };
+        let input = Input::Update { by: who.to(&seen.id), update: Update::Branch(name.clone()) };
+        decide(&seen.lifecycle, &seen.state, &input, self.ground.clock.now()).map_err(|refusal| refused(&refusal))?;
         let (_, pool) = self.ground.pool_of(seen)?;
         let repository = pool.repository();
         repository.check_branch(&name).map_err(|error| git(&error))?;
-        let there = repository.branch_commit(&name).map_err(|error| git(&error))?.is_some();
         let old = &seen.state.about.branch;
-        if !there && repository.branch_commit(old).map_err(|error| git(&error))?.is_some() {
+        let is_there = repository.branch_commit(&name).map_err(|error| git(&error))?.is_some();
+        let is_renamed = !is_there && repository.branch_commit(old).map_err(|error| git(&error))?.is_some();
+        self.is_free(seen, &name, repository.default_branch())?;
+        if is_renamed {
+            self.is_free(seen, old, repository.default_branch())?;
             repository.rename_branch(old, &name).map_err(|error| git(&error))?;
+            return Ok(name);
+        }
+        // A person may name any branch there is, an agent the one that it works on.
+        let is_here = || hands::current_branch(&self.ground, seen).is_ok_and(|current| current == name);
+        if is_there && !who.is_person() && name != *old && !is_here() {
+            let message = format!("Not allowed: `{name}` is not checked out in this task's worktree");
+            return Err(not_yours(message).hint("check it out there, or leave it to a person"));
         }
         Ok(name)
+    }
+
+    /// Whether a task may have a branch: it is not the default branch, nor another task's.
+    fn is_free(&self, seen: &Seen, branch: &str, default: &str) -> Result<(), Problem> {
+        if branch == default {
+            return Err(not_yours(format!("Not allowed: `{branch}` is the default branch, and no task's")));
+        }
+        let about = &seen.state.about;
+        let has = |other: &Seen| other.state.about.project == about.project && other.state.about.branch == branch;
+        match self.ground.tasks.open().iter().find(|other| other.id != seen.id && has(other)) {
+            Some(other) => Err(not_yours(format!("Not allowed: `{branch}` is the branch of task {}", other.id))),
+            None => Ok(()),
+        }
     }
 
     /// Begins a task that waits.
@@ -170,6 +196,10 @@ impl Service {
             Delivery::NotDelivered { reason } => Err(failed(reason)),
         }
     }
+}
+
+fn not_yours(message: String) -> Problem {
+    Problem::new(Status::Forbidden, RefusalCode::NotYours.as_str(), message)
 }
 
 fn no_branch(why: &str) -> Problem {

@@ -85,7 +85,7 @@ fn recorded(
         }
         false => Room::Unasked,
     };
-    let evidence = Evidence { body: body.clone(), tree: None };
+    let evidence = Evidence { body: body.clone(), ..Evidence::default() };
     let create = Create { status, about, spawn, evidence, room, by: Asker::Person };
     record(ground, id, chosen, &create, &body)
 }

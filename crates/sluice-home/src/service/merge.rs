@@ -1,60 +1,87 @@
 //! Merging a task's branch, and pull requests for it.
 
+use std::path::Path;
+use std::sync::PoisonError;
+
 use sluice_api::problem::{Problem, Status};
 use sluice_api::task::{MergeTask, TaskAnswer};
-use sluice_core::task::Input;
+use sluice_core::machine::RefusalCode;
 use sluice_core::task::input::Update;
-use sluice_worker::forge::Forge;
-use sluice_worker::git::{Family, Git};
-use sluice_worker::merge::{How, Pushed, Request, Strategy, merge};
+use sluice_core::task::{Asker, Evidence, Input};
+use sluice_engine::reactor::Recorded;
+use sluice_worker::git::GitError;
+use sluice_worker::merge::{How, Merged};
 
 use super::{Service, Who, ask};
 use crate::hands;
-use crate::projects::{described, git};
+use crate::merges::{self, Intent};
+use crate::projects::described;
+use crate::tasks::Seen;
 
 impl Service {
-    /// Merges a task's branch into the default branch, and closes the task. The merge is a fact once it is done: if the
-    /// engine dies before it knows, merging again finds that out.
+    /// Merges the commit of a task's branch that was judged into the default branch, and closes the task. What is to
+    /// be merged is written down first: an engine that is killed meanwhile is followed by one that finishes it.
     pub fn merge(&self, who: &Who, id: &str, wanted: &MergeTask) -> Result<TaskAnswer, Problem> {
         who.must_be_person("merging")?;
         let seen = self.ground.tasks.find(id)?;
-        let strategy = match wanted.strategy.as_deref() {
-            None => Strategy::Auto,
-            Some("ff") => Strategy::FastForward,
-            Some("merge") => Strategy::MergeCommit,
-            Some(other) => {
-                return Err(Problem::bad_request(format!("`{other}` is no way to merge")).hint("say ff or merge"));
+        merges::strategy(wanted.strategy.as_deref())?;
+        let was_begun = merges::is_open(&self.ground, &seen.id);
+        let turn = self.ground.merges.turn(&seen.id);
+        let _turn = turn.lock().unwrap_or_else(PoisonError::into_inner);
+        if was_begun {
+            let finished = merges::finish(&self.ground, &seen.id)?;
+            if let Some((merged, recorded)) = finished {
+                return self.told(who, &seen.id, merged, recorded);
             }
-        };
+            let now = self.ground.tasks.find(&seen.id)?;
+            if now.state.merged.is_some() {
+                return self.settled(who, &seen.id, Recorded::default());
+            }
+        }
+        let seen = self.ground.tasks.find(&seen.id)?;
         let by = who.to(&seen.id);
-        let evidence = self.ground.evidence(&seen)?;
-        ask(&self.ground, &seen.id, Input::Merge { by, force: wanted.force, evidence: evidence.clone() })?;
-        let (_, pool) = self.ground.pool_of(&seen)?;
-        let about = &seen.state.about;
-        let message = match about.summary.trim() {
-            "" => format!("Merge branch '{}'", about.branch),
-            summary => format!("{summary}\n\nMerge branch '{}' (task {})", about.branch, seen.id),
-        };
-        // Without `gh` there is no pull request to ask about.
-        let forge = Forge::find(&std::env::var_os("PATH").unwrap_or_default(), Git::default()).ok();
-        let request = Request {
-            branch: &about.branch,
-            strategy,
+        let mut evidence = self.ground.evidence(&seen)?;
+        if wanted.commit {
+            evidence = self.committed(&seen, by, evidence)?;
+        }
+        let standing = evidence.work.standing().map(|standing| standing.commit.clone());
+        let judged = seen.state.judged.as_ref().and_then(|judged| judged.commit.clone());
+        ask(&self.ground, &seen.id, Input::Merge { by, force: wanted.force, evidence })?;
+        let intent = Intent {
+            commit: standing.or(judged).map(|commit| commit.0),
+            strategy: wanted.strategy.clone(),
             local: wanted.local,
-            message: Some(&message),
-            forge: forge.as_ref(),
+            forced: wanted.force,
         };
-        let merged = merge(pool.repository(), &request).map_err(|error| match error.family() {
-            Family::Refused => git(&error),
-            Family::Unavailable => Problem::unavailable(described(&error)),
-            Family::Fault => Problem::fault(described(&error)),
+        let (merged, recorded) = merges::carry_out(&self.ground, &seen, &intent, false)?;
+        self.told(who, &seen.id, merged, recorded)
+    }
+
+    /// Commits what lies in a task's worktree, if the task could be merged then. What it looks like afterwards.
+    fn committed(&self, seen: &Seen, by: Asker, evidence: Evidence) -> Result<Evidence, Problem> {
+        if evidence.work.standing().is_none_or(|standing| standing.dirty.is_empty()) {
+            return Ok(evidence);
+        }
+        // Nothing is committed for somebody who may not merge, or on another branch.
+        ask(&self.ground, &seen.id, Input::Merge { by, force: true, evidence: evidence.clone() })?;
+        let Some(bound) = seen.state.workspace.bound() else { return Ok(evidence) };
+        let (_, pool) = self.ground.pool_of(seen)?;
+        let about = &seen.state.about;
+        let message = if about.summary.trim().is_empty() { &about.branch } else { &about.summary };
+        let done = pool.repository().commit_all(Path::new(&bound.0), message);
+        done.map_err(|error| match error {
+            GitError::Unresolved { .. } => {
+                let message = format!("Merge not allowed: {}", described(&error));
+                Problem::new(Status::Refused, RefusalCode::Uncommitted.as_str(), message)
+            }
+            error => Problem::fault(described(&error)),
         })?;
-        let push_failed = match &merged.pushed {
-            Pushed::Failed(why) => Some(why.clone()),
-            Pushed::NoRemote | Pushed::Done => None,
-        };
-        let recorded = ask(&self.ground, &seen.id, Input::Merged { by, push_failed, evidence })?;
-        let mut answer = self.settled(who, &seen.id, recorded)?;
+        self.ground.evidence(seen)
+    }
+
+    /// The answer to a merge that stands.
+    fn told(&self, who: &Who, id: &str, merged: Merged, recorded: Recorded) -> Result<TaskAnswer, Problem> {
+        let mut answer = self.settled(who, id, recorded)?;
         answer.notes.push(match &merged.how {
             How::Already => format!("the branch was merged already, at {}", merged.commit),
             How::PullRequest(found) => format!("merged by {}", found.url),

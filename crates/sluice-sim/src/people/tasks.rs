@@ -57,6 +57,7 @@ impl Life {
         let (token, stream) = (Token(number), StreamId::new(id));
         self.asked.insert(token, Asked::Begins(stream.clone(), kept));
         let blobs = vec![(known.digest, b"pinned".to_vec())];
+        self.ground.sheet(&stream).branch = stream.as_str().to_owned();
         self.ground.sheet(&stream).is_cursed = self.chance.percent(15);
         // What is decided at the creation is decided for a person.
         self.watch.asks(&stream, Asker::Person);
@@ -121,7 +122,11 @@ impl Life {
         self.note(&format!("{stream}: a person has merged it"));
         let push_failed = self.chance.percent(10).then(|| "no remote".to_owned());
         let evidence = self.ground.sheet(&stream).evidence();
-        self.say(&stream, None, Input::Merged { by: Asker::Person, push_failed, evidence });
+        self.say(
+            &stream,
+            None,
+            Input::Merged { by: Asker::Person, commit: None, forced: false, push_failed, evidence },
+        );
     }
 
     /// When nothing else is due, people see to the tasks that are left, and give up those that do not get on.

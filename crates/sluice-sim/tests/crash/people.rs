@@ -138,7 +138,7 @@ impl Person {
                 let room = self.room();
                 (room != Room::Full).then_some(Input::Spawn { by, evidence, room })
             }
-            ("reviewing", _) => Some(Input::Merged { by, push_failed: None, evidence }),
+            ("reviewing", _) => Some(Input::Merged { by, commit: None, forced: false, push_failed: None, evidence }),
             ("working" | "agent-review", Session::Alive(_) | Session::Starting(_)) => None,
             ("working" | "agent-review", Session::Dead(..) | Session::Absent) if has_workspace => {
                 Some(Input::Respawn { by })

@@ -224,6 +224,38 @@ pub enum GitError {
         /// Which branch.
         branch: String,
     },
+    /// The branch has nothing of its own.
+    #[error(
+        "`{branch}` has no commit of its own: everything on it was in `{into}` before; close the task with `sluice task update --status done`, or cancel it"
+    )]
+    NothingToMerge {
+        /// The branch that was to be merged.
+        branch: String,
+        /// The branch to merge into.
+        into: String,
+    },
+    /// A pull request is open, and is not bypassed.
+    #[error("the pull request {url} is open; merge or close it there, or merge here with --local")]
+    PrOpen {
+        /// Its page.
+        url: String,
+    },
+    /// A pull request has not brought this work into the default branch.
+    #[error("the pull request {url} {why}; open another with `sluice task create-pr`, or merge here with --local")]
+    PrElsewhere {
+        /// Its page.
+        url: String,
+        /// What became of it.
+        why: String,
+    },
+    /// Another git holds the checkout of the default branch.
+    #[error("another git is at work in {}, or was killed there and has left {}; wait for it, or remove that file, then merge again", folder.display(), lock.display())]
+    Locked {
+        /// The lock.
+        lock: PathBuf,
+        /// The checkout.
+        folder: PathBuf,
+    },
     /// There is no remote.
     #[error("the repository has no remote; add one with `git remote add origin URL`, or merge with --local")]
     NoRemote,
@@ -274,10 +306,14 @@ impl GitError {
             | GitError::Dirty { .. }
             | GitError::Conflict { .. }
             | GitError::NotFastForward { .. }
+            | GitError::NothingToMerge { .. }
+            | GitError::PrOpen { .. }
+            | GitError::PrElsewhere { .. }
             | GitError::NoRemote
             | GitError::NoForge => Family::Refused,
             GitError::Late { .. }
             | GitError::Busy { .. }
+            | GitError::Locked { .. }
             | GitError::Changing { .. }
             | GitError::Moved { .. }
             | GitError::Push { .. }

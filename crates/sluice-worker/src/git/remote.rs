@@ -1,10 +1,26 @@
 //! What is done on a remote: a branch pushed, a branch deleted.
 //!
 //! Nothing is ever forced over commits that were not seen: a push that is not a fast-forward is refused by the remote,
-//! and a branch is deleted only where it was last seen, with its commits safe.
+//! and a branch is deleted only where it was last seen, with all its commits merged.
 
 use super::{GitError, Repository, said};
-use crate::workspace::{Deleted, keep_tip};
+use crate::workspace::keep_tip;
+
+/// What became of a branch on the remote that was to be deleted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Gone {
+    /// There was none.
+    NotThere,
+    /// It is gone; its commits are merged.
+    Deleted,
+    /// It stays: its newest commit is not merged.
+    Stays {
+        /// The remote.
+        remote: String,
+        /// That commit.
+        tip: String,
+    },
+}
 
 impl Repository {
     /// Pushes a branch to the remote and makes the remote's its upstream. Pushed already, it changes nothing.
@@ -30,13 +46,14 @@ impl Repository {
         Err(GitError::Push { remote: remote.to_owned(), what: format!("`{branch}`"), said: said(&ended) })
     }
 
-    /// Deletes a branch on the remote. Commits that nothing here reaches are fetched and kept for this task first.
-    pub fn delete_remote_branch(&self, branch: &str, task: &str) -> Result<Deleted, GitError> {
+    /// Deletes a branch on the remote if all of it is merged: the default branch there has its newest commit, or it is
+    /// the commit that is known to be merged, and then it is kept for this task. What a colleague has pushed since stays.
+    pub fn delete_remote_branch(&self, branch: &str, task: &str, merged: Option<&str>) -> Result<Gone, GitError> {
         self.check_branch(branch)?;
         if branch == self.default_branch() {
             return Err(GitError::DefaultBranch { branch: branch.to_owned() });
         }
-        let Some(remote) = self.remote()? else { return Ok(Deleted::NotThere) };
+        let Some(remote) = self.remote()? else { return Ok(Gone::NotThere) };
         let failed = |said| {
             let what = format!("the deletion of `{branch}`");
             GitError::Push { remote: remote.clone(), what, said }
@@ -48,24 +65,25 @@ impl Repository {
         }
         let listed = String::from_utf8_lossy(&ended.stdout).into_owned();
         let tip = listed.lines().filter_map(|line| line.split_once('\t')).find(|(_, name)| *name == reference);
-        let Some((tip, _)) = tip else { return Ok(Deleted::NotThere) };
-        let tracking = format!("refs/remotes/{remote}/{branch}");
-        if self.commit(tip)?.is_none() {
-            let refspec = format!("+{reference}:{tracking}");
-            let ended =
-                self.call().network().args(["fetch", "--quiet", "--no-tags", "--", &remote, &refspec]).answer()?;
-            if ended.code != Some(0) {
-                return Err(failed(said(&ended)));
-            }
+        let Some((tip, _)) = tip else { return Ok(Gone::NotThere) };
+        self.refresh(&remote, self.default_branch())?;
+        let into = self.commit(&format!("refs/remotes/{remote}/{}", self.default_branch()))?;
+        // What is not known here cannot be in the default branch, which has just been fetched.
+        let is_in = match &into {
+            Some(into) => self.commit(tip)?.is_some() && self.is_ancestor(tip, into)?,
+            None => false,
+        };
+        if !is_in && merged != Some(tip) {
+            return Ok(Gone::Stays { remote, tip: tip.to_owned() });
         }
-        let kept = keep_tip(self, &tracking, branch, tip, task)?;
+        keep_tip(self, &format!("refs/remotes/{remote}/{branch}"), branch, tip, task)?;
         let lease = format!("--force-with-lease={reference}:{tip}");
         let call = self.call().network().hooks().args(["push", "--quiet", &lease, "--", &remote]);
         let ended = call.arg(format!(":{reference}")).answer()?;
         if ended.code != Some(0) {
             return Err(failed(said(&ended)));
         }
-        Ok(kept.map_or(Deleted::Deleted, Deleted::Kept))
+        Ok(Gone::Deleted)
     }
 
     /// Looks where a branch is on the remote. That it cannot be seen is for the push to say.

@@ -90,11 +90,19 @@ impl Repository {
         self.commit(&format!("refs/heads/{branch}"))
     }
 
-    /// The content of a branch, as git calls it; nothing if there is no such branch.
-    pub fn branch_tree(&self, branch: &str) -> Result<Option<String>, GitError> {
-        self.check_branch(branch)?;
-        let name = format!("refs/heads/{branch}^{{tree}}");
-        self.call().args(["rev-parse", "--verify", "--quiet", "--end-of-options", &name]).maybe()
+    /// The newest commit of a branch and its content, as git calls them: the local branch's, else the remote's as last
+    /// seen. Nothing if there is no such branch.
+    pub fn branch_tip(&self, branch: &str) -> Result<Option<(String, String)>, GitError> {
+        let commit = match self.branch_commit(branch)? {
+            Some(commit) => Some(commit),
+            None => {
+                let tracking = self.tracking(branch)?;
+                tracking.map(|(_, reference)| self.commit(&reference)).transpose()?.flatten()
+            }
+        };
+        let Some(commit) = commit else { return Ok(None) };
+        let tree = self.call().args(["rev-parse", "--verify", &format!("{commit}^{{tree}}")]).text()?;
+        Ok(Some((commit, tree)))
     }
 
     /// The same in the user's name, or in ours if the user has none.

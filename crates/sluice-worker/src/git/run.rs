@@ -3,6 +3,7 @@
 //! Never through a shell, and never with a terminal to ask questions on. A program that does not end in time is killed
 //! with all it has started.
 
+use std::fs::File;
 use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
@@ -41,6 +42,16 @@ enum Piece {
 /// Runs the program with this input.
 pub(crate) fn run(mut command: Command, input: &[u8], limit: Duration) -> Result<Ended, Trouble> {
     command.stdin(if input.is_empty() { Stdio::null() } else { Stdio::piped() });
+    start(command, input, limit)
+}
+
+/// Runs the program with a file that it does not read, but keeps open until it has ended.
+pub(crate) fn run_holding(mut command: Command, held: File, limit: Duration) -> Result<Ended, Trouble> {
+    command.stdin(held);
+    start(command, &[], limit)
+}
+
+fn start(mut command: Command, input: &[u8], limit: Duration) -> Result<Ended, Trouble> {
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
     let mut child = command.spawn().map_err(Trouble::Start)?;
     let group = Pid::from_child(&child);

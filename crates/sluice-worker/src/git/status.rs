@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Call, GitError};
+use super::{Call, GitError, shown};
 
 /// One file that differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,6 +68,15 @@ impl Changes {
     /// Whether nothing differs.
     pub(crate) fn is_empty(&self) -> bool {
         self.tracked.is_empty() && self.unmerged.is_empty() && self.untracked.is_empty() && self.nested.is_empty()
+    }
+
+    /// The paths of all that differs, once each, for a message.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let known = self.tracked.iter().map(|(path, _)| path).chain(self.unmerged.iter().map(|it| &it.path));
+        let mut paths: Vec<&Vec<u8>> = known.chain(&self.untracked).chain(&self.nested).collect();
+        paths.sort();
+        paths.dedup();
+        paths.into_iter().map(|path| shown(path)).collect()
     }
 
     /// Forgets a path.

@@ -16,13 +16,18 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// The right to work on something, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Lock {
-    _file: File,
+    file: File,
 }
 
 impl Lock {
     /// Waits for the lock, for a bounded time.
     pub(crate) fn take(path: &Path, what: &str) -> Result<Lock, GitError> {
         Lock::take_within(path, what, PATIENCE)
+    }
+
+    /// Another hold on the same lock, for a program that we start: it is free when that has ended, too.
+    pub(crate) fn handle(&self) -> Result<File, GitError> {
+        self.file.try_clone().map_err(|source| GitError::NoProgram { program: "git".to_owned(), source })
     }
 
     /// Waits no longer than this.
@@ -48,7 +53,7 @@ impl Lock {
         }
         file.set_len(0).and_then(|()| file.rewind()).map_err(failed)?;
         writeln!(file, "{}", std::process::id()).map_err(failed)?;
-        Ok(Lock { _file: file })
+        Ok(Lock { file })
     }
 }
 

@@ -60,8 +60,10 @@ pub struct Tree {
     pub id: String,
     /// That commit.
     pub commit: String,
-    /// Whether there are changes beside it.
-    pub dirty: bool,
+    /// What is checked out.
+    pub head: Head,
+    /// The files that differ from it, untracked ones included.
+    pub changed: Vec<String>,
 }
 
 impl Pool {
@@ -70,11 +72,7 @@ impl Pool {
         let Some(site) = self.known(name)?.filter(Site::is_present) else { return Ok(None) };
         let changes = changes(&site)?;
         let commit = changes.head.clone();
-        let head = match (changes.branch.clone(), site.rebased()) {
-            (Some(branch), _) => Head::Branch(branch),
-            (None, Some(branch)) => Head::Rebasing(branch),
-            (None, None) => Head::Detached,
-        };
+        let head = head(&site, &changes);
         let default = match &commit {
             Some(commit) => {
                 self.distance(commit, self.repository().default_branch(), &self.repository().default_commit()?)?
@@ -103,14 +101,15 @@ impl Pool {
         self.known(name)?.map_or(Ok(None), |site| site.branch())
     }
 
-    /// The content of a workspace's branch, to bind a verdict to.
+    /// What a workspace holds, to bind a verdict to: one look, so that its parts belong together.
     pub fn tree(&self, name: &WorkspaceName) -> Result<Tree, GitError> {
         let missing = || GitError::NoWorkspace { workspace: name.to_string() };
         let site = self.known(name)?.filter(Site::is_present).ok_or_else(missing)?;
         let none = || GitError::NoCommit { missing: format!("a commit in the workspace {name}") };
-        let commit = site.head()?.ok_or_else(none)?;
+        let changes = changes(&site)?;
+        let commit = changes.head.clone().ok_or_else(none)?;
         let id = site.call().args(["rev-parse", "--verify", &format!("{commit}^{{tree}}")]).text()?;
-        Ok(Tree { id, commit, dirty: !changes(&site)?.is_empty() })
+        Ok(Tree { id, commit, head: head(&site, &changes), changed: changes.names() })
     }
 
     /// The names of all workspaces that have been made, or whose folders someone has removed by hand.
@@ -153,6 +152,14 @@ impl Pool {
         let text = self.repository().call().args(["rev-list", "--left-right", "--count", &range]).text()?;
         let counts = text.split_once('\t').and_then(|(left, right)| Some((left.parse().ok()?, right.parse().ok()?)));
         Ok(counts.map(|(ahead, behind)| Distance { from: from.to_owned(), ahead, behind }))
+    }
+}
+
+fn head(site: &Site, changes: &Changes) -> Head {
+    match (changes.branch.clone(), site.rebased()) {
+        (Some(branch), _) => Head::Branch(branch),
+        (None, Some(branch)) => Head::Rebasing(branch),
+        (None, None) => Head::Detached,
     }
 }
 

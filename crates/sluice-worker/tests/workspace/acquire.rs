@@ -85,7 +85,8 @@ fn a_branch_that_the_agent_renamed_is_found() {
     assert_eq!(pool.status(&name("1")).unwrap().unwrap().binding, Some(binding("t-1", "meaningful")));
     assert!(folder.join("y").exists());
     let tree = pool.tree(&name("1")).unwrap();
-    assert_eq!((tree.id, tree.dirty), (ground.sh(&folder, "git rev-parse HEAD^{tree}"), true));
+    assert_eq!((tree.id, tree.changed), (ground.sh(&folder, "git rev-parse HEAD^{tree}"), vec!["y".to_owned()]));
+    assert_eq!(tree.head, Head::Branch("meaningful".into()));
     assert!(matches!(pool.tree(&name("9")).unwrap_err(), GitError::NoWorkspace { .. }));
 }
 

@@ -155,14 +155,56 @@ fn a_merged_pull_request_is_a_merge() {
     assert!(matches!(&merged.how, How::PullRequest(found) if found.url == "https://forge/1"), "{merged:?}");
     assert_eq!(merged.pushed, Pushed::Done);
     assert_eq!(fake.ground.sh(&fake.ground.repository_folder(), "git log --format=%s main"), "squashed\nstart");
-    // The branch has a commit that the pull request had not: it is merged here.
+    // The branch has a commit that the pull request had not: somebody must say what becomes of it.
     fake.ground.sh(
         &fake.ground.repository_folder(),
         "git checkout -q task; echo y > y; git add y; git commit -qm y; git checkout -q main",
     );
-    let merged = merge(&repository, &request).unwrap();
+    let error = merge(&repository, &request).unwrap_err().to_string();
+    assert!(error.starts_with("the pull request https://forge/1 was merged without "), "{error}");
+    let merged = merge(&repository, &Request { local: true, ..request }).unwrap();
     assert_eq!((merged.how, merged.pushed), (How::MergeCommit, Pushed::Done));
-    assert_eq!(merged.notes, ["https://forge/1 was merged without the newest commits of `task`"]);
+}
+
+#[test]
+fn a_pull_request_that_is_not_merged_here_is_never_bypassed() {
+    let fake = Fake::new();
+    let (repository, forge) = (fake.ground.repository(), fake.forge());
+    let before = fake.ground.sh(&fake.ground.repository_folder(), "git for-each-ref");
+    let one = |state: &str, base: &str| {
+        format!(
+            r#"[{{"url":"https://forge/1","state":"{state}","headRefOid":"{}","headRefName":"task","baseRefName":"{base}"}}]"#,
+            fake.tip()
+        )
+    };
+    let known = Some("https://forge/1");
+    let mut said = Vec::new();
+    for (list, pull_request, expected) in [
+        (one("OPEN", "main"), None, "the pull request https://forge/1 is open; merge or close it there"),
+        (one("OPEN", "develop"), None, "the pull request https://forge/1 is open; merge or close it there"),
+        (one("CLOSED", "main"), None, "the pull request https://forge/1 was closed without being merged"),
+        (one("MERGED", "develop"), None, "the pull request https://forge/1 was merged into `develop`, not into `main`"),
+        ("[]".to_owned(), known, "the pull request https://forge/1 is not among those of `task`"),
+        ("no JSON".to_owned(), known, "`gh pr list` gave an answer that cannot be understood"),
+    ] {
+        fake.list(&list);
+        let request = Request { branch: "task", forge: Some(&forge), pull_request, ..Request::default() };
+        let error = merge(&repository, &request).unwrap_err().to_string();
+        assert!(error.starts_with(expected), "{list}: {error}");
+        said.push(error);
+        assert_eq!(fake.ground.sh(&fake.ground.repository_folder(), "git for-each-ref"), before);
+    }
+    // The pages about it show what is said.
+    for page in [
+        include_str!("../../../../docs/refusals/pr_open.md"),
+        include_str!("../../../../docs/refusals/pr_elsewhere.md"),
+    ] {
+        assert!(said.iter().any(|error| page.contains(&format!("Merge not allowed: {error}\n"))), "{page}");
+    }
+    let request = Request { branch: "task", pull_request: known, ..Request::default() };
+    assert!(matches!(merge(&repository, &request).unwrap_err(), GitError::NoForge));
+    assert_eq!(fake.ground.sh(&fake.ground.repository_folder(), "git for-each-ref"), before);
+    merge(&repository, &Request { local: true, ..request }).unwrap();
 }
 
 #[test]

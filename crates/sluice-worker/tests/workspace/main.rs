@@ -9,4 +9,5 @@ mod ground;
 mod interrupted;
 mod leak;
 mod merge;
+mod power;
 mod risk;

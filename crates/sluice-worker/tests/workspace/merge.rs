@@ -2,9 +2,8 @@
 
 use std::fs;
 
-use sluice_worker::git::{GitError, Repository};
+use sluice_worker::git::{GitError, Gone, Repository};
 use sluice_worker::merge::{How, Merged, Pushed, Request, Strategy, merge};
-use sluice_worker::workspace::Deleted;
 
 use crate::ground::Ground;
 
@@ -92,7 +91,7 @@ fn a_checkout_with_changes_is_a_refusal() {
     let ground = Ground::new();
     ground.sh(&ground.repository_folder(), &format!("{BRANCH}; echo mine > x"));
     let error = merge(&ground.repository(), &request(Strategy::Auto, false)).unwrap_err();
-    assert!(error.to_string().contains("would be overwritten by merge"), "{error}");
+    assert!(error.to_string().contains("with changes (x in the way)"), "{error}");
     assert_eq!(fs::read_to_string(ground.repository_folder().join("x")).unwrap(), "mine\n");
     assert_eq!(log(&ground), "start");
 }
@@ -157,12 +156,13 @@ fn what_the_remote_has_beyond_comes_in_first() {
 }
 
 #[test]
-fn branches_on_the_remote_are_pushed_and_deleted_and_nothing_is_lost() {
+fn branches_on_the_remote_are_deleted_only_if_all_of_them_is_merged() {
     let ground = Ground::new();
     let folder = ground.repository_folder();
     ground.sh(&folder, BRANCH);
     assert!(matches!(ground.repository().push_branch("task").unwrap_err(), GitError::NoRemote));
-    assert_eq!(ground.repository().delete_remote_branch("task", "t").unwrap(), Deleted::NotThere);
+    let tip = ground.sh(&folder, "git rev-parse task");
+    assert_eq!(ground.repository().delete_remote_branch("task", "t", Some(&tip)).unwrap(), Gone::NotThere);
     ground
         .sh(&folder, "git init -q --bare ../remote.git; git remote add origin ../remote.git; git push -q origin main");
     let repository = ground.repository();
@@ -170,21 +170,66 @@ fn branches_on_the_remote_are_pushed_and_deleted_and_nothing_is_lost() {
         repository.push_branch("task").unwrap();
     }
     assert_eq!(ground.sh(&folder, "git rev-parse --abbrev-ref 'task@{upstream}'"), "origin/task");
-    assert_eq!(repository.delete_remote_branch("task", "t").unwrap(), Deleted::Deleted);
-    assert_eq!(repository.delete_remote_branch("task", "t").unwrap(), Deleted::NotThere);
-    assert!(matches!(repository.delete_remote_branch("main", "t").unwrap_err(), GitError::DefaultBranch { .. }));
-    assert!(matches!(repository.push_branch("none").unwrap_err(), GitError::NoBranch { .. }));
-    // Someone else pushed to it: what only the remote has is fetched and kept.
+    // Not merged at all, then merged by a pull request that squashed it, then in the default branch.
+    let stays = |tip: &str| Gone::Stays { remote: "origin".to_owned(), tip: tip.to_owned() };
+    assert_eq!(repository.delete_remote_branch("task", "t", None).unwrap(), stays(&tip));
+    assert_eq!(repository.delete_remote_branch("task", "t", Some(&tip)).unwrap(), Gone::Deleted);
+    assert_eq!(repository.delete_remote_branch("task", "t", Some(&tip)).unwrap(), Gone::NotThere);
+    assert!(matches!(repository.delete_remote_branch("main", "t", None).unwrap_err(), GitError::DefaultBranch { .. }));
     repository.push_branch("task").unwrap();
-    let tip = ground.sh(&ground.path(""), "git clone -q -b task remote.git theirs; cd theirs; git config user.name t; git config user.email t@t; echo t > theirs; git add theirs; git commit -qm theirs; git push -q origin task; git rev-parse HEAD");
-    let Deleted::Kept(kept) = repository.delete_remote_branch("task", "t").unwrap() else { panic!("not kept") };
-    assert_eq!(kept.head, Some(tip));
-    assert_eq!(ground.sh(&ground.path("remote.git"), "git branch --format='%(refname:short)'"), "main");
+    ground.sh(&folder, "git merge -q task; git push -q origin main");
+    assert_eq!(repository.delete_remote_branch("task", "t", None).unwrap(), Gone::Deleted);
+    assert!(matches!(repository.push_branch("none").unwrap_err(), GitError::NoBranch { .. }));
+    // Someone else pushed to it: that stays.
+    repository.push_branch("task").unwrap();
+    let theirs = ground.sh(&ground.path(""), "git clone -q -b task remote.git theirs; cd theirs; git config user.name t; git config user.email t@t; echo t > theirs; git add theirs; git commit -qm theirs; git push -q origin task; git rev-parse HEAD");
+    assert_eq!(repository.delete_remote_branch("task", "t", None).unwrap(), stays(&theirs));
+    assert_eq!(repository.delete_remote_branch("task", "t", Some(&tip)).unwrap(), stays(&theirs));
+    assert_eq!(ground.sh(&ground.path("remote.git"), "git branch --format='%(refname:short)'"), "main\ntask");
     // A push over another's commits is refused.
-    ground.sh(&ground.path("theirs"), "git push -q origin task");
     ground.sh(&folder, "git checkout -q task; git commit -q --amend -m other; git checkout -q main");
     let error = repository.push_branch("task").unwrap_err().to_string();
     assert!(error.contains("`origin` did not take `task`") && error.contains("rejected"), "{error}");
+}
+
+#[test]
+fn a_branch_without_a_commit_of_its_own_is_not_merged() {
+    let ground = Ground::new();
+    let folder = ground.repository_folder();
+    // As it was made; moved to what others have done; with a commit that was thrown away again.
+    for script in [
+        "git branch task",
+        "echo m > m; git add m; git commit -qm m; git branch -f task",
+        "git checkout -q task; echo t > t; git add t; git commit -qm t; git reset -q --hard main; git checkout -q main",
+        "git config core.logAllRefUpdates false; rm -r .git/logs",
+    ] {
+        ground.sh(&folder, script);
+        let error = merge(&ground.repository(), &request(Strategy::Auto, false)).unwrap_err();
+        assert!(matches!(error, GitError::NothingToMerge { .. }), "{script}: {error}");
+        let page = include_str!("../../../../docs/refusals/nothing_to_merge.md");
+        assert!(page.contains(&format!("Merge not allowed: {error}\n")), "{error}");
+    }
+    // Merged by hand, with a merge commit: that can be seen.
+    ground.sh(&folder, &format!("git branch -d task; {BRANCH}; git merge -q --no-ff -m by-hand task"));
+    assert_eq!(merge(&ground.repository(), &request(Strategy::Auto, false)).unwrap().how, How::Already);
+}
+
+#[test]
+fn exactly_the_commit_that_was_asked_for_is_merged() {
+    let ground = Ground::new();
+    let folder = ground.repository_folder();
+    ground.sh(&folder, BRANCH);
+    let judged = ground.sh(&folder, "git rev-parse task");
+    ground.sh(
+        &folder,
+        "git checkout -q task; echo later > later; git add later; git commit -qm later; git checkout -q main",
+    );
+    let asked = Request { commit: Some(&judged), ..request(Strategy::Auto, false) };
+    let merged = merge(&ground.repository(), &asked).unwrap();
+    assert_eq!((merged.work, merged.commit), (Some(judged.clone()), judged));
+    assert_eq!(merged.notes, ["`task` has commits that were not merged (1); they stay there"]);
+    assert_eq!(log(&ground), "x\nstart");
+    assert_eq!(ground.sh(&folder, "git log -1 --format=%s task"), "later");
 }
 
 #[test]

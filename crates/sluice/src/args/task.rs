@@ -189,9 +189,12 @@ pub(crate) struct Merge {
     /// How; whichever is possible unless given
     #[arg(long, value_enum)]
     pub(crate) strategy: Option<Strategy>,
-    /// Even if the work changed after its verdict
+    /// Even against the verdict, or if the work changed after it, or without what is not committed
     #[arg(long)]
     pub(crate) force: bool,
+    /// Commit what lies in the workspace first
+    #[arg(long)]
+    pub(crate) commit: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

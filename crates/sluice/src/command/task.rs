@@ -58,9 +58,9 @@ pub(crate) fn run(arguments: Task, output: Output) -> Result<Exit, Failure> {
             confirm(yes, &format!("Delete task {id} and its branch? Work that is not merged is kept."))?;
             answered(&connect()?.delete(&of(&id, ""))?, output)
         }
-        Task::Merge(Merge { id, local, strategy, force }) => {
+        Task::Merge(Merge { id, local, strategy, force, commit }) => {
             let strategy = strategy.map(|strategy| strategy.word().to_owned());
-            post(&id, "/merge", &MergeTask { local, strategy, force }, output)
+            post(&id, "/merge", &MergeTask { local, strategy, force, commit }, output)
         }
         Task::RequestChanges { id, message } => post(&id, "/request-changes", &Message { message }, output),
         Task::Nudge { id, text } => post(&id, "/nudge", &Message { message: text.join(" ") }, output),

@@ -63,6 +63,45 @@ fn whoever_asks_for_its_own_end_is_answered_first() {
 }
 
 #[test]
+fn an_agent_renames_its_own_branch_and_no_other() {
+    let home = home_with_shell();
+    home.git(&["branch", "somebodys"]);
+    let other = home.create("other", "worker: hang", &[]);
+    let here = home.pipe("here");
+    let script = r#"
+        ask "another's" sluice task update OTHER --branch mine
+        ask "to the default branch" sluice task update --branch main
+        ask "to somebody's" sluice task update --branch somebodys
+        ask "to another task's" sluice task update --branch other
+        git checkout -q --ignore-other-worktrees main
+        ask "to where it stands" sluice task update --branch
+        git checkout -q brew
+        ask "its own" sluice task update --branch tea
+        echo > HERE
+        read -r line
+    "#;
+    set_script(&home, &script.replace("OTHER", &other).replace("HERE", here.path()));
+    let id = shell(&home, "brew", &[]);
+    here.hear();
+    insta::assert_snapshot!(log(&home), @"
+    another's: 4 not_yours
+    to the default branch: 4 not_yours
+    to somebody's: 4 not_yours
+    to another task's: 4 not_yours
+    to where it stands: 4 not_yours
+    its own: 0
+    ");
+    assert_eq!(home.git(&["branch", "--format=%(refname:short)"]), "main\nother\nsomebodys\ntea");
+    assert_eq!(home.git(&["branch", "--show-current"]), "main");
+    assert_eq!((&home.task(&id)["branch"], &home.task(&other)["branch"]), (&"tea".into(), &"other".into()));
+    // For a person the default branch and another task's are nobody's to take either.
+    for name in ["main", "other"] {
+        assert_eq!(home.refused(&["task", "update", &id, "--branch", name]), "4 not_yours");
+    }
+    assert_eq!(home.json(&["task", "update", &id, "--branch", "somebodys"])["task"]["branch"], "somebodys");
+}
+
+#[test]
 fn what_is_a_persons_is_refused_to_an_agent() {
     let home = home_with_shell();
     let other = home.create("other", "worker: hang", &[]);

@@ -2,6 +2,7 @@
 
 use super::default_flow::{front, moves};
 use super::home::Home;
+use super::merges::sh;
 
 const STATES: [&str; 9] =
     ["pending", "planning", "clarification", "working", "agent-review", "reviewing", "stuck", "done", "cancelled"];
@@ -119,6 +120,8 @@ fn every_row_of_the_table_and_every_move_that_is_not_in_it() {
     go(&home, &id, "planning");
     go(&home, &id, "working");
     append(&home, &id, "## Handoff\n\nDONE: heated");
+    let heat = "echo hot > cup; git add cup; git commit -qm heat";
+    sh(&home, home.worktree_file(&id).parent().unwrap(), heat);
     go(&home, &id, "agent-review");
     refusals += &tried(&home, &id, but(&["cancelled"]));
     append(&home, &id, "## Review\n\nVerdict: FAIL\n\nCold.");
@@ -136,7 +139,8 @@ fn every_row_of_the_table_and_every_move_that_is_not_in_it() {
     go(&home, &id, "stuck");
     refusals += &tried(&home, &id, but(&["reviewing", "cancelled"]));
     go(&home, &id, "reviewing");
-    assert_eq!(home.json(&["task", "merge", &id])["task"]["status"], "done");
+    assert_eq!(home.refused(&["task", "merge", &id]), "1 failed_verdict");
+    assert_eq!(home.json(&["task", "merge", &id, "--force"])["task"]["status"], "done");
     refusals += &tried(&home, &id, STATES);
     let given_up = home.create("tea", LISTENS, &[&WORKFLOW[..], &["--no-spawn"]].concat());
     go(&home, &given_up, "cancelled");

@@ -1,0 +1,138 @@
+//! Whether a task may be merged, and closing it afterwards.
+//!
+//! What is merged is a commit, and it is the one that was judged: what the workspace holds must be on the task's branch
+//! and in a commit, and the newest verdict must be a PASS for exactly that commit. A task that nobody has judged is not
+//! asked for a verdict. `force` is a person's word against the verdict or for leaving behind what no commit has; it
+//! never makes up for work that lies elsewhere or cannot be read.
+
+use super::Answered;
+use super::apply::edge as edge_at;
+use super::input::{Asker, Evidence, Head, Standing, Work};
+use super::ledger::Ledger;
+use super::moves::{self, DONE};
+use super::state::{Attention, EdgeId, Judged};
+use crate::artifact::Verdict;
+use crate::lifecycle::StateId;
+use crate::machine::{Refusal, RefusalCode};
+
+/// How much of a commit's name a message shows.
+const SHORT: usize = 12;
+
+/// Whether the task may be merged: it can go to `done`, its work is all in one commit of its branch, and its newest
+/// verdict is a PASS for that commit.
+pub(super) fn may(ledger: &Ledger<'_>, by: Asker, force: bool, evidence: &Evidence) -> Answered {
+    let (edge, _) = to_done(ledger, by, evidence)?;
+    let standing = match &evidence.work {
+        Work::Unreadable(why) => {
+            let message = format!("Merge not allowed: the work cannot be read, so nobody can tell what it is: {why}");
+            return Err(Refusal::new(RefusalCode::NotReady, message).hint("mend the workspace, then merge again"));
+        }
+        Work::Unseen => None,
+        Work::Read(standing) => Some(standing),
+    };
+    if let Some(standing) = standing {
+        on_branch(ledger, standing)?;
+    }
+    if force {
+        return Ok(());
+    }
+    standing.map_or(Ok(()), committed)?;
+    // A verdict that the way to `done` itself asks for is given now, for what is there now.
+    let gate = edge_at(ledger.lifecycle, edge).and_then(|edge| edge.gate.as_ref());
+    match (gate.and_then(|gate| gate.verdict), &ledger.state.judged) {
+        (Some(test), _) if test.wanted == Verdict::Pass => Ok(()),
+        (Some(_), _) => Err(failed("the way to `done` asks for the verdict FAIL")),
+        (None, Some(judged)) => judges(judged, standing),
+        (None, None) => Ok(()),
+    }
+}
+
+/// The work stands on the task's own branch.
+fn on_branch(ledger: &Ledger<'_>, standing: &Standing) -> Answered {
+    let branch = &ledger.state.about.branch;
+    let at = short(&standing.commit.0);
+    let (place, way) = match &standing.head {
+        Head::Branch(name) if name == branch => return Ok(()),
+        Head::Branch(name) => (
+            format!("on `{name}`, at {at}"),
+            format!(
+                "`sluice task update --branch {name}` makes that the task's branch; or `git switch {branch}` there"
+            ),
+        ),
+        Head::Detached => (
+            format!("on no branch, at {at}"),
+            format!("`git switch -C {branch}` there puts `{branch}` on it; or `git switch {branch}` leaves it behind"),
+        ),
+    };
+    let message = format!("Merge not allowed: the task's branch is `{branch}`, and its workspace stands {place}");
+    Err(Refusal::new(RefusalCode::NotOnBranch, message).hint(way))
+}
+
+/// Nothing lies beside the commit.
+fn committed(standing: &Standing) -> Answered {
+    if standing.dirty.is_empty() {
+        return Ok(());
+    }
+    let message = format!("Merge not allowed: the workspace holds changes that no commit has: {}", standing.dirty);
+    Err(Refusal::new(RefusalCode::Uncommitted, message)
+        .hint("--commit commits them first; --force merges without them, and they are kept"))
+}
+
+/// The verdict is a PASS, and was given for exactly this.
+fn judges(judged: &Judged, standing: Option<&Standing>) -> Answered {
+    let same = match (standing, &judged.commit, &judged.tree) {
+        // Its branch is gone: what was judged is all there is.
+        (None, _, _) => true,
+        (Some(standing), Some(commit), _) => standing.commit == *commit && !judged.dirty,
+        // A verdict of an older engine.
+        (Some(standing), None, Some(tree)) => standing.tree == *tree,
+        (Some(_), None, None) => false,
+    };
+    match (same, judged.verdict) {
+        (true, Verdict::Pass) => Ok(()),
+        (true, Verdict::Fail) => Err(failed("the last verdict is FAIL, and nothing has changed since")),
+        (false, _) => Err(stale(judged, standing)),
+    }
+}
+
+fn failed(why: &str) -> Refusal {
+    let message = format!("Merge not allowed: {why}");
+    Refusal::new(RefusalCode::FailedVerdict, message)
+        .hint("mend what the review found and have it reviewed again, or merge against the verdict with --force")
+}
+
+fn stale(judged: &Judged, standing: Option<&Standing>) -> Refusal {
+    let now = standing.map_or("unknown", |standing| short(&standing.commit.0));
+    let given = match (&judged.commit, &judged.tree) {
+        (Some(commit), _) if judged.dirty => format!("{} with changes that no commit had", short(&commit.0)),
+        (Some(commit), _) => short(&commit.0).to_owned(),
+        (None, Some(tree)) => format!("the content {}", short(&tree.0)),
+        (None, None) => "work that could not be read".to_owned(),
+    };
+    let verdict = judged.verdict.word();
+    let message = format!("Merge not allowed: the verdict {verdict} was given for {given}, and the work is now {now}");
+    Refusal::new(RefusalCode::StaleVerdict, message).hint("have it reviewed again, or merge with --force")
+}
+
+fn short(id: &str) -> &str {
+    id.get(..SHORT).unwrap_or(id)
+}
+
+fn to_done(ledger: &Ledger<'_>, by: Asker, evidence: &Evidence) -> Result<(EdgeId, StateId), Refusal> {
+    let Some(done) = ledger.lifecycle.find(DONE) else {
+        let message = format!("Merge not allowed: `{}` has no state `{DONE}`", ledger.lifecycle.name);
+        return Err(Refusal::new(RefusalCode::NoTransition, message));
+    };
+    moves::select(ledger, by, done, evidence).map(|edge| (edge, done))
+}
+
+/// Moves a merged task to its end. The merge is a fact, so nothing is refused any more.
+pub(super) fn closed(ledger: &mut Ledger<'_>, by: Asker, push_failed: Option<&String>, evidence: &Evidence) {
+    if let Some(reason) = push_failed {
+        ledger.mark(Attention::NotPushed(reason.clone()));
+    }
+    match to_done(ledger, by, evidence) {
+        Ok((edge, done)) => moves::take(ledger, Some(edge), done, by, evidence),
+        Err(refusal) => ledger.mark(Attention::NotClosed(refusal.message)),
+    }
+}

@@ -1,0 +1,49 @@
+//! Main checkouts as they were when a session began, to tell afterwards whether something outside its worktree was
+//! touched. What the engine itself does there on a person's command is nobody's leak.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use sluice_worker::git::Repository;
+use sluice_worker::leak::Snapshot;
+use sluice_worker::session::SessionId;
+
+/// What was seen of main checkouts.
+#[derive(Default)]
+pub(crate) struct Checkouts {
+    seen: Mutex<BTreeMap<SessionId, (PathBuf, Snapshot)>>,
+    /// Held while the engine itself changes one: nobody compares meanwhile.
+    changing: Mutex<()>,
+}
+
+impl Checkouts {
+    fn seen(&self) -> MutexGuard<'_, BTreeMap<SessionId, (PathBuf, Snapshot)>> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes what the main checkout looks like before a session begins.
+    pub(crate) fn remember(&self, session: &SessionId, repository: &Repository) {
+        let snapshot = Snapshot::take(repository);
+        self.seen().insert(session.clone(), (repository.common().to_owned(), snapshot));
+    }
+
+    /// What has changed since, that was not the engine's own doing. It is told once.
+    pub(crate) fn differences(&self, session: &SessionId, repository: &Repository) -> Vec<String> {
+        let _unchanged = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = self.seen().remove(session);
+        before.map_or_else(Vec::new, |(_, before)| before.difference(&Snapshot::take(repository)))
+    }
+
+    /// Does something that may change the main checkout, on the engine's own account.
+    pub(crate) fn change<T>(&self, repository: &Repository, act: impl FnOnce() -> T) -> T {
+        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = Snapshot::take(repository);
+        let done = act();
+        let after = Snapshot::take(repository);
+        let mut seen = self.seen();
+        let concerned = seen.values_mut().filter(|(common, _)| common == repository.common());
+        concerned.for_each(|(_, snapshot)| snapshot.absorb(&before, &after));
+        done
+    }
+}

@@ -1,0 +1,204 @@
+//! Merges of tasks. What is to be merged is written down before anything is touched, so that an engine which is killed
+//! in between is followed by one that finishes it: the same commit, and then the task is closed.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{ErrorKind, Write};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde::{Deserialize, Serialize};
+use sluice_api::problem::{Problem, Status};
+use sluice_core::machine::RefusalCode;
+use sluice_core::task::state::Commit;
+use sluice_core::task::{Asker, Input};
+use sluice_engine::reactor::Recorded;
+use sluice_worker::forge::Forge;
+use sluice_worker::git::{Family, Git, GitError};
+use sluice_worker::merge::{Merged, Pushed, Request, Strategy, make_good, merge};
+
+use crate::ground::Ground;
+use crate::projects::{described, git};
+use crate::service::ask;
+use crate::tasks::Seen;
+
+/// What a person has asked to be merged, and may. Its keys stay as they are: another version of this program may find
+/// it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Intent {
+    /// The commit; none if the branch is gone, and a pull request has merged it.
+    pub(crate) commit: Option<String>,
+    /// `ff` or `merge`; whichever is possible unless given.
+    pub(crate) strategy: Option<String>,
+    /// Whatever a pull request says.
+    pub(crate) local: bool,
+    /// Against the verdict, or without what is not committed.
+    pub(crate) forced: bool,
+}
+
+/// One merge of a task at a time.
+#[derive(Default)]
+pub(crate) struct Merges {
+    turns: Mutex<BTreeMap<String, Arc<Mutex<()>>>>,
+}
+
+impl Merges {
+    /// The turn of a task; whoever merges it holds it.
+    pub(crate) fn turn(&self, task: &str) -> Arc<Mutex<()>> {
+        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+        turns.retain(|_, turn| Arc::strong_count(turn) > 1);
+        turns.entry(task.to_owned()).or_default().clone()
+    }
+}
+
+/// How a way to merge is understood.
+pub(crate) fn strategy(word: Option<&str>) -> Result<Strategy, Problem> {
+    match word {
+        None => Ok(Strategy::Auto),
+        Some("ff") => Ok(Strategy::FastForward),
+        Some("merge") => Ok(Strategy::MergeCommit),
+        Some(other) => Err(Problem::bad_request(format!("`{other}` is no way to merge")).hint("say ff or merge")),
+    }
+}
+
+/// Merges what was asked for and closes the task. `begun`: an engine before this one was killed in the middle of it.
+pub(crate) fn carry_out(
+    ground: &Ground,
+    seen: &Seen,
+    intent: &Intent,
+    begun: bool,
+) -> Result<(Merged, Recorded), Problem> {
+    let (_, pool) = ground.pool_of(seen)?;
+    let about = &seen.state.about;
+    let message = match about.summary.trim() {
+        "" => format!("Merge branch '{}'", about.branch),
+        summary => format!("{summary}\n\nMerge branch '{}' (task {})", about.branch, seen.id),
+    };
+    // Without `gh` there is no pull request to ask about, unless one is known.
+    let forge = Forge::find(&std::env::var_os("PATH").unwrap_or_default(), Git::default()).ok();
+    let request = Request {
+        branch: &about.branch,
+        commit: intent.commit.as_deref(),
+        strategy: strategy(intent.strategy.as_deref())?,
+        local: intent.local,
+        message: Some(&message),
+        forge: forge.as_ref(),
+        pull_request: seen.state.pull_request.as_deref(),
+        begun,
+    };
+    write(ground, &seen.id, intent)?;
+    let merged = ground.checkouts.change(pool.repository(), || merge(pool.repository(), &request));
+    let merged = match merged {
+        Ok(merged) => merged,
+        Err(error) => {
+            let problem = said(&error);
+            // Nothing is merged, and nothing is left to be finished.
+            forget(ground, &seen.id)?;
+            return Err(problem);
+        }
+    };
+    let push_failed = match &merged.pushed {
+        Pushed::Failed(why) => Some(why.clone()),
+        Pushed::NoRemote | Pushed::Done => None,
+    };
+    let evidence = ground.evidence(seen)?;
+    let commit = merged.work.clone().map(Commit);
+    let input = Input::Merged { by: Asker::Person, commit, forced: intent.forced, push_failed, evidence };
+    let recorded = ask(ground, &seen.id, input)?;
+    forget(ground, &seen.id)?;
+    Ok((merged, recorded))
+}
+
+/// Finishes what an engine before this one was killed in the middle of.
+pub(crate) fn finish_all(ground: &Ground) {
+    for task in open(ground) {
+        let turn = ground.merges.turn(&task);
+        let _turn = turn.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Err(problem) = finish(ground, &task) {
+            ground.log.line(&format!("the merge of {task} was interrupted, and is not finished: {}", problem.message));
+        }
+    }
+}
+
+/// Finishes the merge of a task that was begun; whoever calls has its turn. Nothing if none was.
+pub(crate) fn finish(ground: &Ground, task: &str) -> Result<Option<(Merged, Recorded)>, Problem> {
+    let Some(intent) = read(ground, task)? else { return Ok(None) };
+    let Some(seen) = ground.tasks.load(task)?.filter(|seen| seen.card.open) else {
+        return forget(ground, task).map(|()| None);
+    };
+    let (_, pool) = ground.pool_of(&seen)?;
+    ground.checkouts.change(pool.repository(), || make_good(pool.repository())).map_err(|error| said(&error))?;
+    carry_out(ground, &seen, &intent, true).map(Some)
+}
+
+/// What a merge that was not made says.
+fn said(error: &GitError) -> Problem {
+    let code = match error {
+        GitError::NothingToMerge { .. } | GitError::NoBranch { .. } => RefusalCode::NothingToMerge,
+        GitError::PrOpen { .. } => RefusalCode::PrOpen,
+        GitError::PrElsewhere { .. } => RefusalCode::PrElsewhere,
+        other => {
+            return match other.family() {
+                Family::Refused => git(other),
+                Family::Unavailable => Problem::unavailable(described(other)),
+                Family::Fault => Problem::fault(described(other)),
+            };
+        }
+    };
+    Problem::new(Status::Refused, code.as_str(), format!("Merge not allowed: {}", described(error)))
+}
+
+fn folder(ground: &Ground) -> PathBuf {
+    ground.places.home().join("merging")
+}
+
+fn path(ground: &Ground, task: &str) -> PathBuf {
+    folder(ground).join(format!("{task}.json"))
+}
+
+/// The tasks whose merge was begun and is not known to have ended.
+fn open(ground: &Ground) -> Vec<String> {
+    let entries = fs::read_dir(folder(ground)).into_iter().flatten().flatten();
+    entries.filter_map(|entry| Some(entry.file_name().to_str()?.strip_suffix(".json")?.to_owned())).collect()
+}
+
+/// Whether the merge of a task was begun and is not known to have ended.
+pub(crate) fn is_open(ground: &Ground, task: &str) -> bool {
+    path(ground, task).exists()
+}
+
+fn trouble(what: &str, path: &std::path::Path, error: &std::io::Error) -> Problem {
+    Problem::unavailable(format!("cannot {what} {}: {error}", path.display()))
+}
+
+/// Writes down what is to be merged, durably.
+fn write(ground: &Ground, task: &str, intent: &Intent) -> Result<(), Problem> {
+    let (folder, path) = (folder(ground), path(ground, task));
+    let new = path.with_extension("new");
+    let write = || {
+        fs::create_dir_all(&folder)?;
+        let mut file = File::create(&new)?;
+        file.write_all(&serde_json::to_vec(intent)?)?;
+        file.sync_all()?;
+        fs::rename(&new, &path)?;
+        File::open(&folder)?.sync_all()
+    };
+    write().map_err(|error| trouble("write", &path, &error))
+}
+
+fn read(ground: &Ground, task: &str) -> Result<Option<Intent>, Problem> {
+    let path = path(ground, task);
+    match fs::read(&path) {
+        Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(|error| trouble("read", &path, &error.into())),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(trouble("read", &path, &error)),
+    }
+}
+
+fn forget(ground: &Ground, task: &str) -> Result<(), Problem> {
+    let path = path(ground, task);
+    match fs::remove_file(&path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(trouble("remove", &path, &error)),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}

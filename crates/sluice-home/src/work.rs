@@ -1,0 +1,56 @@
+//! What git says about a task's work: which commit of which branch, and what lies beside it.
+//!
+//! It only looks. What cannot be read is said to be unreadable, and never taken for nothing.
+
+use sluice_core::task::input::{Head, Standing, Work};
+use sluice_core::task::state::{Commit, Tree};
+use sluice_worker::git::GitError;
+use sluice_worker::workspace::{self, Pool};
+
+use crate::ground::{Ground, pool_name};
+use crate::projects::described;
+use crate::tasks::Seen;
+
+/// How many changed files are named.
+const NAMED: usize = 5;
+
+/// The work of a task: in its worktree, or where its branch is.
+pub(crate) fn of(ground: &Ground, seen: &Seen) -> Work {
+    let pool = match ground.pool_of(seen) {
+        Ok((_, pool)) => pool,
+        Err(problem) => return Work::Unreadable(problem.message),
+    };
+    let read = match seen.state.workspace.bound() {
+        Some(name) => match pool_name(&name.0) {
+            Some(number) => pool.tree(&number).map(|tree| Some(standing(tree))),
+            None => return Work::Unreadable(format!("`{}` is no worktree of the pool", name.0)),
+        },
+        None => branch(&pool, &seen.state.about.branch),
+    };
+    match read {
+        Ok(read) => read.map_or(Work::Unseen, Work::Read),
+        Err(error) => Work::Unreadable(described(&error)),
+    }
+}
+
+fn standing(tree: workspace::Tree) -> Standing {
+    let head = match tree.head {
+        workspace::Head::Branch(name) => Head::Branch(name),
+        workspace::Head::Rebasing(_) | workspace::Head::Detached => Head::Detached,
+    };
+    let mut changed = tree.changed;
+    let more = changed.len().saturating_sub(NAMED);
+    changed.truncate(NAMED);
+    let mut dirty = changed.join(", ");
+    if more > 0 {
+        dirty.push_str(&format!(" and {more} more"));
+    }
+    Standing { head, commit: Commit(tree.commit), tree: Tree(tree.id), dirty }
+}
+
+/// A branch that is in no worktree of the task: the local one, else the remote's as last seen.
+fn branch(pool: &Pool, name: &str) -> Result<Option<Standing>, GitError> {
+    let Some((commit, tree)) = pool.repository().branch_tip(name)? else { return Ok(None) };
+    let head = Head::Branch(name.to_owned());
+    Ok(Some(Standing { head, commit: Commit(commit), tree: Tree(tree), dirty: String::new() }))
+}

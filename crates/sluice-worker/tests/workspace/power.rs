@@ -1,0 +1,109 @@
+//! A merge that was interrupted in the middle of the user's checkout, as it is found by the next: what it left is made
+//! good, and what is the user's own is not touched.
+
+use std::fs;
+
+use sluice_worker::git::GitError;
+use sluice_worker::merge::{How, Request, make_good, merge};
+
+use crate::ground::Ground;
+
+/// A branch that changes, adds and removes files, one of them large.
+const BRANCH: &str = "git checkout -q -b task; echo changed > a.txt; seq 100000 > large; mkdir new; echo n > new/file; git rm -q dir/b.txt; chmod 644 run.sh; git add -A; git commit -qm work; git checkout -q main";
+
+/// What a merge has written before its first file: the note, and its mark in the lock of the index.
+fn begun(ground: &Ground) {
+    let folder = ground.repository_folder();
+    let (old, new) = (ground.sh(&folder, "git rev-parse main"), ground.sh(&folder, "git rev-parse task"));
+    let (place, admin) = (folder.display(), folder.join(".git"));
+    let note = format!(
+        r#"{{"version":1,"branch":"main","old":"{old}","from":"{old}","new":"{new}","checkout":["\"{place}\"","\"{}\""]}}"#,
+        admin.display()
+    );
+    fs::create_dir_all(admin.join("sluice")).unwrap();
+    fs::write(admin.join("sluice/merge.json"), note).unwrap();
+    fs::write(admin.join("index.lock"), "sluice merges here: process 1\n").unwrap();
+    fs::copy(admin.join("index"), admin.join("sluice-index")).unwrap();
+}
+
+#[test]
+fn half_written_files_are_put_back_and_the_users_are_not_touched() {
+    let ground = Ground::new();
+    let folder = ground.repository_folder();
+    ground.sh(&folder, BRANCH);
+    let before = ground.picture(&folder);
+    begun(&ground);
+    // One file is done, one half written, one just removed, one new folder made.
+    ground.sh(&folder, "git show task:a.txt > a.txt; git show task:large | head -c 1000 > large; rm dir/b.txt; rmdir dir; mkdir new; : > new/file; chmod 644 run.sh");
+    ground.sh(&folder, "printf x > .git/sluice-index.lock; : > .git/HEAD.lock");
+    make_good(&ground.repository()).unwrap();
+    assert_eq!(ground.picture(&folder), before);
+    let left =
+        ground.sh(&folder, "cd .git; ls index.lock HEAD.lock sluice-index* sluice/merge.json 2>/dev/null || true");
+    assert_eq!(left, "");
+    let request = Request { branch: "task", ..Request::default() };
+    assert_eq!(merge(&ground.repository(), &request).unwrap().how, How::FastForward);
+    assert_eq!(
+        ground.sh(&folder, "git status --porcelain; git rev-parse main"),
+        ground.sh(&folder, "git rev-parse task")
+    );
+
+    // What a person has written there since is not what the merge was writing.
+    let ground = Ground::new();
+    let folder = ground.repository_folder();
+    ground.sh(&folder, BRANCH);
+    begun(&ground);
+    ground.sh(
+        &folder,
+        "echo mine > a.txt; git show task:large > large; echo mine > unknown; mkdir new; echo mine > new/file",
+    );
+    make_good(&ground.repository()).unwrap();
+    let seen = ground.sh(&folder, "cat a.txt unknown new/file; test ! -e large; git status --porcelain");
+    assert_eq!(seen, "mine\nmine\nmine\n M a.txt\n?? new/\n?? unknown");
+    assert!(matches!(merge(&ground.repository(), &request).unwrap_err(), GitError::Dirty { .. }));
+}
+
+#[test]
+fn a_branch_that_has_moved_takes_its_checkout_along() {
+    for is_index_there in [false, true] {
+        let ground = Ground::new();
+        let folder = ground.repository_folder();
+        ground.sh(&folder, BRANCH);
+        begun(&ground);
+        ground.sh(
+            &folder,
+            "GIT_INDEX_FILE=.git/sluice-index git read-tree -m -u main task; git update-ref refs/heads/main task",
+        );
+        if is_index_there {
+            ground.sh(&folder, "mv .git/sluice-index .git/index");
+        }
+        // The power went before the disk had all of it.
+        ground.sh(&folder, ": > large; rm new/file");
+        make_good(&ground.repository()).unwrap();
+        assert_eq!(ground.sh(&folder, "git status --porcelain"), "");
+        assert_eq!(
+            ground.sh(&folder, "git rev-parse HEAD; tail -1 large"),
+            format!("{}\n100000", ground.sh(&folder, "git rev-parse task"))
+        );
+        assert!(!folder.join(".git/index.lock").exists());
+    }
+}
+
+#[test]
+fn a_lock_that_is_not_ours_stays() {
+    let ground = Ground::new();
+    let folder = ground.repository_folder();
+    ground.sh(&folder, BRANCH);
+    fs::write(folder.join(".git/index.lock"), "").unwrap();
+    let before = ground.sh(&folder, "git for-each-ref; cat a.txt");
+    let error = merge(&ground.repository(), &Request { branch: "task", ..Request::default() }).unwrap_err();
+    assert!(matches!(error, GitError::Locked { .. }), "{error}");
+    assert!(folder.join(".git/index.lock").exists() && !folder.join(".git/sluice/merge.json").exists());
+    assert_eq!(ground.sh(&folder, "git for-each-ref; cat a.txt"), before);
+    // What we have left ourselves without a note is recognised by its mark.
+    fs::write(folder.join(".git/index.lock"), "sluice merges here: process 1\n").unwrap();
+    assert_eq!(
+        merge(&ground.repository(), &Request { branch: "task", ..Request::default() }).unwrap().how,
+        How::FastForward
+    );
+}

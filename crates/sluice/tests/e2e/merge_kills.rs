@@ -1,0 +1,99 @@
+//! A power cut inside `task merge`: the engine and every git are killed at a random moment while 4,000 files of the
+//! user's own checkout are rewritten. What comes next finishes it; nothing is left to be mended by hand.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use super::home::{Home, run};
+use super::merges::sh;
+use super::process;
+
+const FILES: usize = 4000;
+const KILLS: u64 = 20;
+
+/// A branch that changes every file, adds some and removes some, made without a checkout.
+fn branch(home: &Home, name: &str, turn: u64) {
+    let who = "A <a@example.invalid> 1700000000 +0000";
+    let mut stream =
+        format!("commit refs/heads/{name}\nauthor {who}\ncommitter {who}\ndata 4\nwork\nfrom refs/heads/main^0\n");
+    for file in 0..FILES {
+        let text = format!("{turn} {file}\n").repeat(20);
+        write!(stream, "M 644 inline f/{}/{file}\ndata {}\n{text}\n", file % 40, text.len()).unwrap();
+    }
+    write!(stream, "M 644 inline new/{turn}\ndata 1\nx\n").unwrap();
+    if turn > 1 {
+        writeln!(stream, "D new/{}", turn - 1).unwrap();
+    }
+    std::fs::write(home.path("stream"), stream).unwrap();
+    sh(home, &home.repository(), "git fast-import --quiet --force < ../stream");
+}
+
+/// Everything that works on this home at once, as when the power goes. Stopped first: none sees another die.
+fn cut_the_power(home: &Home) {
+    let is_at_work = |pid: &i32| {
+        let words = process::words(*pid);
+        words.contains("git") || words.contains("sluice")
+    };
+    let all: Vec<i32> = process::of(&home.path("")).into_iter().filter(is_at_work).collect();
+    for pid in &all {
+        let _ =
+            rustix::process::kill_process(rustix::process::Pid::from_raw(*pid).unwrap(), rustix::process::Signal::STOP);
+    }
+    all.into_iter().for_each(process::kill);
+    process::of(&home.path("")).into_iter().filter(is_at_work).for_each(process::kill);
+}
+
+/// A number for each turn that looks like chance and is the same every time.
+fn chance(turn: u64) -> u64 {
+    let mut x = turn.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}
+
+#[test]
+fn a_power_cut_inside_a_merge_is_made_good() {
+    let home = Home::new();
+    std::fs::write(home.repository().join("mine"), "the user's own\n").unwrap();
+    let mut whole = Duration::ZERO;
+    let mut cut = 0;
+    for turn in 0..=KILLS {
+        let name = format!("task-{turn}");
+        branch(&home, &name, turn);
+        let answer = home.json(&["task", "create", &name, &name, "--status", "reviewing", "--harness", "demo"]);
+        let id = answer["task"]["id"].as_str().unwrap().to_owned();
+        let mut merging = home.command(&["task", "merge", &id]);
+        let began = Instant::now();
+        let mut merging = merging.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        if turn == 0 {
+            // How long it takes undisturbed: the moments are within that.
+            assert!(merging.wait().unwrap().success());
+            whole = began.elapsed();
+        } else {
+            let moment = whole.mul_f64((chance(turn) % 1000) as f64 / 1000.0);
+            while began.elapsed() < moment {
+                std::thread::park_timeout(moment.saturating_sub(began.elapsed()));
+            }
+            cut_the_power(&home);
+            let _ = merging.wait();
+            cut += usize::from(is_half_done(&home.repository()));
+        }
+        let again = home.sluice(&["task", "merge", &id, "--json"]);
+        assert!(again.code == 0 || again.refusal() == "1 finished", "turn {turn}: {again:?}");
+        home.until_status(&id, "done");
+        assert_eq!(home.git(&["status", "--porcelain"]), "?? mine", "turn {turn}");
+        assert_eq!(home.git(&["rev-parse", "main"]), home.git(&["rev-parse", &name]), "turn {turn}");
+        assert!(!is_half_done(&home.repository()), "turn {turn}");
+        assert_eq!(std::fs::read_to_string(home.repository().join("mine")).unwrap(), "the user's own\n");
+        run(home.program("git").args(["fsck", "--connectivity-only"])).done();
+    }
+    println!("{cut} of {KILLS} were half done");
+}
+
+fn is_half_done(repository: &Path) -> bool {
+    let left =
+        ["index.lock", "sluice-index", "sluice-index.lock", "HEAD.lock", "refs/heads/main.lock", "sluice/merge.json"];
+    left.iter().any(|name| repository.join(".git").join(name).exists())
+}

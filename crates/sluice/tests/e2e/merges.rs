@@ -1,0 +1,211 @@
+//! What `task merge` does with work that is not where it should be: one row for each case. Every refusal changes nothing,
+//! says what lies where, and has a way out; what is merged is the commit that was judged; nothing is ever lost.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::home::{Home, run};
+
+/// A task whose work is committed, and whose review has passed.
+const PASSES: &str = "worker: work\nreviewer: review pass";
+
+/// Runs a script as an agent or a person would.
+#[track_caller]
+pub(crate) fn sh(home: &Home, folder: &Path, script: &str) -> String {
+    let mut command = home.program("sh");
+    for (name, value) in [("NAME", "Agent"), ("EMAIL", "agent@example.invalid")] {
+        command.env(format!("GIT_AUTHOR_{name}"), value).env(format!("GIT_COMMITTER_{name}"), value);
+    }
+    run(command.current_dir(folder).args(["-ec", script])).done().stdout.trim().to_owned()
+}
+
+fn workspace(home: &Home, id: &str) -> PathBuf {
+    PathBuf::from(home.task(id)["workspace"].as_str().unwrap())
+}
+
+/// The event of the merge.
+#[track_caller]
+fn merged(home: &Home, id: &str) -> Value {
+    let events = home.history(id);
+    let mut found = events.into_iter().filter(|event| event["type"] == "task.merged");
+    let event = found.next().unwrap_or_else(|| panic!("{id} is not merged"));
+    assert!(found.next().is_none(), "{id} is merged twice");
+    event["data"].clone()
+}
+
+/// A task at the end of its review, and a picture of everything that a refusal must not change.
+fn reviewed(home: &Home, branch: &str, script: &str, more: &[&str]) -> String {
+    let id = home.create(branch, script, more);
+    home.until_status(&id, "reviewing");
+    id
+}
+
+fn picture(home: &Home, id: &str) -> String {
+    let refs = home.git(&["for-each-ref"]);
+    let checkout = home.git(&["status", "--porcelain=v2", "--branch", "--untracked-files=all"]);
+    let task = home.task(id);
+    let files = sh(home, &workspace(home, id), "find . -type f ! -path './.git/*' ! -name TASK.md | sort");
+    format!("{refs}\n{checkout}\n{files}\n{} {}", task["status"], task["workspace"])
+}
+
+/// Every case of one workspace, in one table: what is done there, what a merge says, with force, and the way out.
+#[test]
+fn work_that_is_not_in_the_judged_commit_is_never_closed_over() {
+    let home = Home::new();
+    home.json(&["project", "update", "coffee", "--pool-size", "8"]);
+    // name, what happens after the PASS, `task merge`, `task merge --force`, what mends it, then
+    let rows = [
+        ("uncommitted", "echo x > forgotten", "1 uncommitted", "done", "", ""),
+        ("changed", "echo x >> $(git ls-files demo)", "1 uncommitted", "done", "", ""),
+        (
+            "elsewhere",
+            "git checkout -q -b other; echo x > forgotten; git add -A; git commit -qm other",
+            "1 not_on_branch",
+            "1 not_on_branch",
+            "git switch -q elsewhere",
+            "done",
+        ),
+        (
+            "detached",
+            "git checkout -q --detach; echo x > forgotten; git add -A; git commit -qm detached",
+            "1 not_on_branch",
+            "1 not_on_branch",
+            "git switch -q -C detached",
+            "1 stale_verdict",
+        ),
+        ("later", "echo x > forgotten; git add -A; git commit -qm later", "1 stale_verdict", "done", "", ""),
+        (
+            "unreadable",
+            "cp $(git rev-parse --git-dir)/index ../saved; echo damaged > $(git rev-parse --git-dir)/index",
+            "1 not_ready",
+            "1 not_ready",
+            "mv ../saved $(git rev-parse --git-dir)/index",
+            "done",
+        ),
+    ];
+    let ids: Vec<String> = rows.iter().map(|row| home.create(row.0, PASSES, &[])).collect();
+    for ((name, script, plain, forced, mends, then), id) in rows.iter().zip(&ids) {
+        home.until_status(id, "reviewing");
+        let folder = workspace(&home, id);
+        let judged = sh(&home, &folder, "git rev-parse HEAD");
+        sh(&home, &folder, script);
+        let before = picture(&home, id);
+        assert_eq!(home.refused(&["task", "merge", id]), *plain, "{name}");
+        assert_eq!(picture(&home, id), before, "{name}");
+        let merge = |more: &[&str]| {
+            let ran = home.sluice(&[&["task", "merge", id][..], more, &["--json"]].concat());
+            if ran.code == 0 { "done".to_owned() } else { ran.refusal() }
+        };
+        assert_eq!(merge(&["--force"]), *forced, "{name}");
+        if *forced != "done" {
+            assert_eq!(picture(&home, id), before, "{name}");
+            sh(&home, &folder, mends);
+            assert_eq!(merge(&[]), *then, "{name}");
+            if *then != "done" {
+                assert_eq!(merge(&["--force"]), "done", "{name}");
+            }
+        }
+        assert_eq!(home.task(id)["status"], "done", "{name}");
+        let event = merged(&home, id);
+        assert_eq!(event["forced"], *forced == "done" || *then != "done", "{name}: {event}");
+        // What was merged is in the default branch; what was judged, too.
+        home.git(&["merge-base", "--is-ancestor", event["commit"].as_str().unwrap(), "main"]);
+        home.git(&["merge-base", "--is-ancestor", &judged, "main"]);
+        assert_eq!(home.git(&["status", "--porcelain"]), "", "{name}");
+    }
+    // Nothing is lost: on its own branch, in the default branch, or kept.
+    assert_eq!(home.git(&["log", "-1", "--format=%s", "other"]), "other");
+    let subjects = home.git(&["log", "--format=%s", "main"]);
+    assert!(subjects.contains("detached") && subjects.contains("later") && !subjects.contains("other\n"), "{subjects}");
+    for name in ["uncommitted", "changed"] {
+        let id = &ids[rows.iter().position(|row| row.0 == name).unwrap()];
+        let kept = home.git(&["for-each-ref", "--format=%(refname)", &format!("refs/sluice/keep/{id}")]);
+        assert!(!kept.is_empty(), "{name} is kept");
+    }
+}
+
+#[test]
+fn what_lies_there_is_committed_if_a_person_says_so_and_nobody_has_judged_that() {
+    let home = Home::new();
+    let id = reviewed(&home, "brew", PASSES, &[]);
+    let folder = workspace(&home, &id);
+    sh(&home, &folder, "echo x > forgotten");
+    assert_eq!(home.refused(&["task", "merge", &id, "--commit"]), "1 stale_verdict");
+    assert_eq!(sh(&home, &folder, "git status --porcelain; git show --format= --name-only"), "forgotten");
+    assert_eq!(home.json(&["task", "merge", &id, "--commit", "--force"])["task"]["status"], "done");
+    assert_eq!(home.git(&["show", "main:forgotten"]), "x");
+    assert_eq!(merged(&home, &id)["forced"], true);
+    // Where nothing was judged, there is nothing to be stale. Nothing is committed for a task that cannot be merged.
+    let id = home.create("tea", "worker: wait for notification", &["--workflow", "minimal"]);
+    let folder = workspace(&home, &id);
+    sh(&home, &folder, "echo tea > tea");
+    assert_eq!(home.refused(&["task", "merge", &id, "--commit"]), "1 no_transition");
+    assert_eq!(sh(&home, &folder, "git status --porcelain"), "?? tea");
+}
+
+#[test]
+fn work_on_another_branch_is_the_tasks_once_a_person_names_it() {
+    let home = Home::new();
+    let id = reviewed(&home, "brew", PASSES, &[]);
+    sh(&home, &workspace(&home, &id), "git checkout -q -b better");
+    let said = home.sluice(&["task", "merge", &id, "--json"]).json();
+    assert!(said["error"]["hint"].as_str().unwrap().contains("`sluice task update --branch better`"), "{said}");
+    home.json(&["task", "update", &id, "--branch", "better"]);
+    // The same commit as the one that was judged.
+    assert_eq!(home.json(&["task", "merge", &id])["task"]["status"], "done");
+    assert_eq!(home.git(&["rev-parse", "main"]), home.git(&["rev-parse", "better"]));
+}
+
+#[test]
+fn a_branch_without_work_is_not_merged_and_one_merged_by_hand_is() {
+    let home = Home::new();
+    home.git(&["branch", "empty"]);
+    let empty = home.json(&["task", "create", "empty", "Nothing", "--status", "reviewing", "--harness", "demo"]);
+    let empty = empty["task"]["id"].as_str().unwrap().to_owned();
+    let nowhere = home.json(&["task", "create", "nowhere", "Nothing", "--status", "reviewing", "--harness", "demo"]);
+    for id in [&empty, &nowhere["task"]["id"].as_str().unwrap().to_owned()] {
+        for more in [&[][..], &["--force"]] {
+            assert_eq!(home.refused(&[&["task", "merge", id][..], more].concat()), "1 nothing_to_merge");
+        }
+        assert_eq!(home.task(id)["status"], "reviewing");
+    }
+    let id = reviewed(&home, "brew", PASSES, &[]);
+    home.git(&["merge", "--quiet", "--ff-only", "brew"]);
+    assert_eq!(home.json(&["task", "merge", &id])["task"]["status"], "done");
+    assert_eq!(merged(&home, &id)["commit"], home.git(&["rev-parse", "main"]).as_str());
+}
+
+#[test]
+fn a_fail_is_no_licence() {
+    let home = Home::new();
+    let id = home.create("brew", "worker 1: work\nreviewer: review fail", &["--workflow", "persistent"]);
+    home.until_status(&id, "stuck");
+    home.json(&["task", "update", &id, "--status", "reviewing"]);
+    let before = home.git(&["rev-parse", "main"]);
+    assert_eq!(home.refused(&["task", "merge", &id]), "1 failed_verdict");
+    assert_eq!((home.git(&["rev-parse", "main"]), &home.task(&id)["status"]), (before, &"reviewing".into()));
+    assert_eq!(home.json(&["task", "merge", &id, "--force"])["task"]["status"], "done");
+    assert_eq!(merged(&home, &id)["forced"], true);
+}
+
+#[test]
+fn merging_one_task_is_no_leak_of_another_session() {
+    let home = Home::new();
+    let (here, on) = (home.pipe("here"), home.pipe("on"));
+    let other = home.create("other", &format!("worker: tell {}; wait for {}; hang", here.path(), on.path()), &[]);
+    here.hear();
+    let id = reviewed(&home, "brew", PASSES, &[]);
+    home.json(&["task", "merge", &id]);
+    home.json(&["task", "cancel", &other, "--yes"]);
+    home.until_status(&other, "cancelled");
+    let leaks = |id: &str| home.history(id).into_iter().filter(|event| event["type"] == "checkout.leaked").count();
+    assert_eq!((leaks(&other), leaks(&id)), (0, 0));
+    // What an agent does there itself is one still.
+    let script = format!("worker: git -C {} checkout -q -b mine; hang", home.repository().display());
+    let leaking = home.create("leaking", &script, &[]);
+    home.until(&leaking, "in the main checkout", |_| home.git(&["branch", "--show-current"]) == "mine");
+    home.json(&["task", "cancel", &leaking, "--yes"]);
+    home.until_status(&leaking, "cancelled");
+    assert_eq!(leaks(&leaking), 1);
+}

@@ -1,0 +1,191 @@
+//! Merges with a remote and a forge: pull requests are never bypassed, the worker that goes on committing loses nothing,
+//! and a colleague's commit stays where it is. A scripted `gh` plays the forge.
+
+use std::path::PathBuf;
+
+use super::home::{Home, Ran, run};
+use super::merges::sh;
+
+const PASSES: &str = "worker: work\nreviewer: review pass";
+
+/// A `gh` that answers `pr list` with the file `list`, and first runs the script `before`, if there is one.
+const GH: &str = r#"#!/bin/sh
+here=$(dirname "$0")
+[ ! -e "$here/before" ] || . "$here/before"
+case "$1 $2" in
+"pr list") cat "$here/list" ;;
+"pr create") echo https://forge/1 ;;
+*) exit 1 ;;
+esac
+"#;
+
+/// A home with a remote, and an engine that finds the scripted `gh`.
+struct Forge {
+    home: Home,
+    bin: PathBuf,
+}
+
+impl Forge {
+    fn new() -> Forge {
+        let home = Home::empty();
+        let bin = home.path("bin");
+        std::fs::create_dir(&bin).unwrap();
+        std::fs::write(home.path("gh.text"), GH).unwrap();
+        // Another process writes it: one that is forked here meanwhile would keep it from being run.
+        sh(&home, &home.path(""), "cp gh.text bin/gh; chmod 755 bin/gh; echo '[]' > bin/list");
+        sh(
+            &home,
+            &home.repository(),
+            "git clone -q --bare . ../remote.git; git remote add origin \"$(cd ../remote.git; pwd)\"; git fetch -q",
+        );
+        let forge = Forge { home, bin };
+        forge.sluice(&["project", "add"]).done();
+        forge
+    }
+
+    /// The engine is started by such a command, and finds `gh` on its path.
+    fn sluice(&self, arguments: &[&str]) -> Ran {
+        let mut path = std::ffi::OsString::from(&self.bin);
+        path.push(":");
+        path.push(std::env::var_os("PATH").unwrap());
+        run(self.home.command(arguments).env("PATH", path))
+    }
+
+    /// The pull requests of a branch.
+    fn list(&self, branch: &str, state: &str, base: &str) {
+        let head = self.home.git(&["rev-parse", branch]);
+        let text = format!(
+            r#"[{{"url":"https://forge/1","state":"{state}","headRefOid":"{head}","headRefName":"{branch}","baseRefName":"{base}","isCrossRepository":false}}]"#
+        );
+        std::fs::write(self.bin.join("list"), text).unwrap();
+    }
+
+    fn remote(&self, words: &str) -> String {
+        sh(&self.home, &self.home.path("remote.git"), words)
+    }
+
+    fn picture(&self, id: &str) -> String {
+        let status = self.home.task(id)["status"].to_string();
+        format!("{status}\n{}\n{}", self.home.git(&["for-each-ref"]), self.remote("git for-each-ref"))
+    }
+}
+
+#[test]
+fn a_pull_request_is_never_bypassed() {
+    let forge = Forge::new();
+    let home = &forge.home;
+    let id = home.create("brew", PASSES, &[]);
+    home.until_status(&id, "reviewing");
+    forge.list("brew", "OPEN", "main");
+    // It is known from now on.
+    assert_eq!(home.json(&["task", "create-pr", &id])["task"]["pr_url"], "https://forge/1");
+    let before = forge.picture(&id);
+    for (state, base, expected) in [
+        ("OPEN", "main", "1 pr_open"),
+        ("OPEN", "develop", "1 pr_open"),
+        ("CLOSED", "main", "1 pr_elsewhere"),
+        ("MERGED", "develop", "1 pr_elsewhere"),
+    ] {
+        forge.list("brew", state, base);
+        for more in [&[][..], &["--force"]] {
+            assert_eq!(home.refused(&[&["task", "merge", &id][..], more].concat()), expected, "{state} {base}");
+            assert_eq!(forge.picture(&id), before, "{state} {base}");
+        }
+    }
+    // With a pull request that is known, a forge that cannot be asked is no forge without one.
+    for list in ["no JSON", "[]"] {
+        std::fs::write(forge.bin.join("list"), list).unwrap();
+        let ran = home.sluice(&["task", "merge", &id, "--json"]);
+        assert_ne!(ran.code, 0, "{ran:?}");
+        assert_eq!(forge.picture(&id), before, "{list}");
+    }
+    std::fs::remove_file(forge.bin.join("list")).unwrap();
+    assert_ne!(home.sluice(&["task", "merge", &id]).code, 0);
+    assert_eq!(forge.picture(&id), before);
+    // Squashed into the default branch there: the task is closed, and the default branch here follows.
+    sh(
+        home,
+        &home.path(""),
+        "git clone -q remote.git theirs; cd theirs; git merge -q --squash origin/brew; git commit -qm squashed; git push -q origin main",
+    );
+    forge.list("brew", "MERGED", "main");
+    assert_eq!(home.json(&["task", "merge", &id])["task"]["status"], "done");
+    assert_eq!(home.git(&["log", "-1", "--format=%s", "main"]), "squashed");
+    // All of it is merged, so the branch there is gone.
+    assert_eq!(forge.remote("git branch --format='%(refname:short)'"), "main");
+}
+
+#[test]
+fn a_person_merges_here_whatever_a_pull_request_says() {
+    let forge = Forge::new();
+    let home = &forge.home;
+    let id = home.create("brew", PASSES, &[]);
+    home.until_status(&id, "reviewing");
+    forge.list("brew", "OPEN", "main");
+    assert_eq!(home.refused(&["task", "merge", &id]), "1 pr_open");
+    assert_eq!(home.json(&["task", "merge", &id, "--local"])["task"]["status"], "done");
+    assert_eq!(forge.remote("git rev-parse main"), home.git(&["rev-parse", "brew"]));
+}
+
+/// Between the check and the merge, and before the engine knows of it: the forge is asked in between.
+#[test]
+fn a_worker_that_goes_on_committing_gets_nothing_in_and_loses_nothing() {
+    let forge = Forge::new();
+    let home = &forge.home;
+    let id = home.create("brew", PASSES, &[]);
+    let folder = PathBuf::from(home.until_status(&id, "reviewing")["workspace"].as_str().unwrap());
+    let judged = sh(home, &folder, "git rev-parse HEAD");
+    let before = format!(
+        "cd {}; echo late > late; git add late; git -c user.name=A -c user.email=a@example.invalid commit -qm late; echo more > more; cd - > /dev/null",
+        folder.display()
+    );
+    std::fs::write(forge.bin.join("before"), before).unwrap();
+    let answer = home.json(&["task", "merge", &id]);
+    assert_eq!(answer["task"]["status"], "done", "{answer:#}");
+    let notes = answer["notes"].to_string();
+    assert!(notes.contains("`brew` has commits that were not merged (1); they stay there"), "{notes}");
+    assert_eq!((home.git(&["rev-parse", "main"]), forge.remote("git rev-parse main")), (judged.clone(), judged));
+    // The commit is on its branch, the file is kept.
+    assert_eq!(home.git(&["log", "-1", "--format=%s", "brew"]), "late");
+    assert!(!home.git(&["for-each-ref", &format!("refs/sluice/keep/{id}")]).is_empty());
+}
+
+#[test]
+fn a_branch_on_the_remote_goes_only_when_all_of_it_is_merged() {
+    let forge = Forge::new();
+    let home = &forge.home;
+    let skipped = |answer: &serde_json::Value| {
+        let effects = answer["transition"]["effects"].as_array().unwrap().clone();
+        let effect = effects.into_iter().find(|it| it["action"] == "delete_remote_branch").unwrap();
+        (effect["status"].as_str().unwrap().to_owned(), effect["error"].as_str().unwrap_or_default().to_owned())
+    };
+    let push = "git push -q origin HEAD";
+    let colleague = |branch: &str| {
+        let script = format!(
+            "rm -rf theirs; git clone -q -b {branch} remote.git theirs; cd theirs; echo t > theirs; git add -A; git commit -qm theirs; git push -q origin {branch}; git rev-parse HEAD"
+        );
+        sh(home, &home.path(""), &script)
+    };
+    // A person closes it by hand, and nothing was merged.
+    let id = home.create("closed", PASSES, &[]);
+    let folder = PathBuf::from(home.until_status(&id, "reviewing")["workspace"].as_str().unwrap());
+    sh(home, &folder, push);
+    let (status, why) = skipped(&home.json(&["task", "update", &id, "--status", "done"]));
+    assert!(status == "skipped" && why.contains("`closed` stays on `origin`"), "{status} {why}");
+    assert_eq!(forge.remote("git rev-parse closed"), home.git(&["rev-parse", "closed"]));
+    // Merged, and a colleague has pushed one more commit to it.
+    let id = home.create("shared", PASSES, &[]);
+    let folder = PathBuf::from(home.until_status(&id, "reviewing")["workspace"].as_str().unwrap());
+    sh(home, &folder, push);
+    let theirs = colleague("shared");
+    let answer = home.json(&["task", "merge", &id]);
+    let (status, why) = skipped(&answer);
+    assert!(status == "skipped" && why.contains(&theirs[..12]), "{status} {why}");
+    assert_eq!((&answer["task"]["status"], forge.remote("git rev-parse shared")), (&"done".into(), theirs));
+    // Merged as it is.
+    let id = home.create("mine", PASSES, &[]);
+    let folder = PathBuf::from(home.until_status(&id, "reviewing")["workspace"].as_str().unwrap());
+    sh(home, &folder, push);
+    assert_eq!(skipped(&home.json(&["task", "merge", &id])).0, "done");
+    assert_eq!(forge.remote("git branch --format='%(refname:short)'"), "closed\nmain\nshared");
+}
