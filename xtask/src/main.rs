@@ -11,8 +11,20 @@ cargo xtask bench [WORD]   measure beside the floor and print one table; WORD: o
 cargo xtask bench scripts   measure script steps beside make and ninja
 cargo xtask fleet [--missions N] [--store sqlite|postgres] [--seed K] [--pace MS]   200 missions, while workers and the
                             engine are killed at random; at most MS milliseconds lie between two kills
+cargo xtask pg-chaos [--minutes N] [--seed K]   30 minutes of runs, while their PostgreSQL is stopped, cut off, read-only
 cargo xtask sim --seeds N   live N simulated lives of the engine; --seed K lives one again
+cargo xtask takeover [--times N] [--seed K]   two engines take one PostgreSQL over from each other, 100 times
 ";
+
+/// What they are told, and by which variables.
+const FLEET: [(&str, &str); 4] = [
+    ("--missions", "FLEET_MISSIONS"),
+    ("--store", "FLEET_STORE"),
+    ("--seed", "FLEET_SEED"),
+    ("--pace", "FLEET_PACE_MS"),
+];
+const TAKEOVER: [(&str, &str); 2] = [("--times", "TAKEOVER_TIMES"), ("--seed", "TAKEOVER_SEED")];
+const CHAOS: [(&str, &str); 2] = [("--minutes", "CHAOS_MINUTES"), ("--seed", "CHAOS_SEED")];
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -23,7 +35,9 @@ fn main() -> ExitCode {
         ["bench", rest @ ..] => {
             cargo(&["bench", "--quiet", "--package", "sluice-bench", "--bench", "ratios", "--"], rest)
         }
-        ["fleet", rest @ ..] => fleet(rest),
+        ["fleet", rest @ ..] => long("as_many_as_are_wanted", &FLEET, rest),
+        ["takeover", rest @ ..] => long("as_many_takeovers_as_are_wanted", &TAKEOVER, rest),
+        ["pg-chaos", rest @ ..] => long("as_many_minutes_as_are_wanted", &CHAOS, rest),
         ["sim", rest @ ..] => cargo(&["run", "--release", "--quiet", "--package", "sluice-sim", "--"], rest),
         _ => {
             eprint!("{HELP}");
@@ -32,23 +46,21 @@ fn main() -> ExitCode {
     }
 }
 
-/// The fleet is a test of the program, told by variables how large it is to be.
-fn fleet(rest: &[&str]) -> ExitCode {
+/// What takes many minutes is a test of the program, told by variables how much of it is wanted.
+fn long(test: &str, known: &[(&str, &'static str)], rest: &[&str]) -> ExitCode {
     let mut settings = Vec::new();
     for pair in rest.chunks(2) {
-        let name = match pair {
-            ["--missions", _] => "FLEET_MISSIONS",
-            ["--store", _] => "FLEET_STORE",
-            ["--seed", _] => "FLEET_SEED",
-            ["--pace", _] => "FLEET_PACE_MS",
-            _ => {
-                eprint!("{HELP}");
-                return ExitCode::from(2);
-            }
+        let setting = match pair {
+            [flag, value] => known.iter().find(|(name, _)| name == flag).map(|(_, variable)| (*variable, *value)),
+            _ => None,
         };
-        settings.push((name, pair[1]));
+        let Some(setting) = setting else {
+            eprint!("{HELP}");
+            return ExitCode::from(2);
+        };
+        settings.push(setting);
     }
-    let words = ["test", "--quiet", "--package", "sluice", "--test", "e2e", "as_many_as_are_wanted", "--"];
+    let words = ["test", "--quiet", "--package", "sluice", "--test", "e2e", test, "--"];
     cargo_with(&settings, &words, &["--ignored", "--nocapture"])
 }
 

@@ -1,13 +1,16 @@
-//! Drives the reactor: a thread for the loop, and two beside it that store and read ([`threads`]).
+//! Drives the reactor: a thread for the loop, two beside it that store and read ([`threads`]), and one that keeps the store
+//! owned ([`owning`]).
 //!
 //! The loop takes all messages that wait before it acts, so that whatever they lead to is stored in one commit while
 //! the next ones gather. A stream that cannot be understood stops alone. When the store belongs to somebody else, or
 //! fails in a way that waiting does not heal, the host ends and says why.
 
 mod asked;
+mod owning;
 mod threads;
 
 pub use asked::Asked;
+pub use owning::{Claim, Fence, Unfenced};
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -23,6 +26,7 @@ use crate::loader::{Definitions, Loader};
 use crate::reactor::{Action, Answer, Assignment, Message, Reactor, Token};
 use crate::workers::WorkerId;
 use asked::Ticket;
+use owning::Owning;
 use threads::{Reading, SharedWriter, Storing, Tidying, append, locked};
 
 /// What tells the time.
@@ -129,8 +133,10 @@ enum Event {
     Stop,
 }
 
-/// How long the store stays this host's without a sign of life.
-const OWNERSHIP: Duration = Duration::from_secs(30);
+/// How long the store stays a host's without a sign of life, unless somebody wants it otherwise.
+pub const TERM: Duration = Duration::from_secs(30);
+/// The clock is looked at again after so long at most, while somebody is to be woken.
+const LONGEST_WAIT: Duration = Duration::from_secs(10);
 /// How long the loop may take to say whether something can be taken back; then it cannot.
 const WITHDRAW_WITHIN: Duration = Duration::from_secs(1);
 /// A batch of so many appends is small.
@@ -141,7 +147,7 @@ pub struct Parts {
     /// Where everything is kept.
     pub store: Store,
     /// Who owns it.
-    pub owner: String,
+    pub owner: Claim,
     /// What tells the time.
     pub clock: Arc<dyn Clock>,
     /// What performs effects.
@@ -161,6 +167,10 @@ pub struct Host {
     threads: Vec<JoinHandle<()>>,
     stopping: Arc<AtomicBool>,
     faults: Faults,
+    writer: SharedWriter,
+    fence: Arc<dyn Fence>,
+    /// While this is there the store is kept owned.
+    owned: Sender<()>,
 }
 
 /// The streams that stopped, and why.
@@ -172,7 +182,8 @@ impl Host {
     pub fn start(parts: Parts) -> Result<Host, StoreError> {
         let Parts { store, owner, clock, executor, definitions, observer, keep } = parts;
         let mut writer = store.writer()?;
-        let ownership = writer.own(&owner, OWNERSHIP)?;
+        let tenure = owner.take(&mut *writer)?;
+        let fence = owner.fence.clone();
         let writer: SharedWriter = Arc::new(Mutex::new(writer));
         let (messages, inbox) = channel();
         let (batches, batch_inbox) = channel();
@@ -185,7 +196,6 @@ impl Host {
         let hindrance = Hindrance::default();
         let storing = Storing {
             writer: writer.clone(),
-            owner,
             batches: batch_inbox,
             messages: messages.clone(),
             stopping: stopping.clone(),
@@ -198,24 +208,31 @@ impl Host {
             messages: messages.clone(),
             stopping: stopping.clone(),
         };
+        let (owned, stop) = channel();
+        let owning = Owning { writer: writer.clone(), claim: owner, tenure, messages: messages.clone(), stop };
         let faults = Faults::default();
         let taken_up = Arc::new(AtomicBool::new(false));
         let reporter = Reporter { messages, tokens: Arc::new(AtomicU64::new(1)), hindrance, taken_up };
         let engine = Loop {
-            reactor: Reactor::new(ownership.epoch),
+            reactor: Reactor::new(tenure.epoch()),
             clock,
             executor,
             observer,
             reporter: reporter.clone(),
-            writer,
+            writer: writer.clone(),
+            fence: fence.clone(),
             batches,
             loads,
             replies: BTreeMap::new(),
             faults: faults.clone(),
         };
-        let threads = vec![spawn("store-writer", move || storing.run()), spawn("store-reader", move || reading.run())];
+        let threads = vec![
+            spawn("store-writer", move || storing.run()),
+            spawn("store-reader", move || reading.run()),
+            spawn("store-owner", move || owning.run()),
+        ];
         let engine = spawn("engine", move || engine.run(&inbox));
-        Ok(Host { reporter, engine, threads, stopping, faults })
+        Ok(Host { reporter, engine, threads, stopping, faults, writer, fence, owned })
     }
 
     /// Where messages can be sent without waiting for an answer.
@@ -239,14 +256,19 @@ impl Host {
     }
 
     /// Ends the loop when what is on its way has been stored, or cannot be stored now. The error is why it had ended
-    /// before, if it had.
+    /// before, if it had. Another may have the store at once, unless something goes on that this one has started: then it
+    /// stays its own for the rest of its term, which is for as long as that may go on.
     pub fn stop(self) -> Result<(), StoreError> {
         self.stopping.store(true, Ordering::Relaxed);
         let _ = self.reporter.messages.send(Event::Stop);
         self.threads.iter().for_each(|thread| thread.thread().unpark());
         let ended = self.engine.join();
+        drop(self.owned);
         for thread in self.threads {
             let _ = thread.join();
+        }
+        if self.fence.may_release() {
+            let _ = locked(&self.writer).release();
         }
         ended.unwrap_or(Ok(()))
     }
@@ -257,6 +279,30 @@ fn spawn<T: Send + 'static>(name: &str, work: impl FnOnce() -> T + Send + 'stati
     builder.spawn(work).expect("the system gives a thread at the start")
 }
 
+/// For how long the loop did not turn though it should have: its process was stopped, or its machine slept.
+struct Awake {
+    seen: i64,
+    gap: i64,
+}
+
+impl Awake {
+    fn since(now: Moment) -> Awake {
+        Awake { seen: now.0, gap: 0 }
+    }
+
+    /// It looks at the clock. It may have waited, but not beyond what was planned.
+    fn look(&mut self, now: Moment, planned: Option<Moment>) {
+        let due = planned.map_or(self.seen, |planned| planned.0.max(self.seen));
+        self.gap = self.gap.max(now.0 - due);
+        self.seen = now.0;
+    }
+
+    /// The longest time that was lost since this was last asked.
+    fn take_gap(&mut self) -> i64 {
+        std::mem::take(&mut self.gap)
+    }
+}
+
 struct Loop {
     reactor: Reactor,
     clock: Arc<dyn Clock>,
@@ -264,6 +310,7 @@ struct Loop {
     observer: Box<dyn Observer>,
     reporter: Reporter,
     writer: SharedWriter,
+    fence: Arc<dyn Fence>,
     batches: Sender<Vec<Append>>,
     loads: Sender<StreamId>,
     replies: BTreeMap<Token, Sender<Answer>>,
@@ -273,8 +320,11 @@ struct Loop {
 impl Loop {
     fn run(mut self, inbox: &Receiver<Event>) -> Result<(), StoreError> {
         let (mut stopping, mut all_named) = (false, false);
+        let mut awake = Awake::since(self.clock.now());
         while !(stopping && self.reactor.is_settled()) {
+            let planned = self.reactor.next_alarm();
             let Some(first) = self.wait(inbox) else { return Ok(()) };
+            awake.look(self.clock.now(), planned);
             let mut next = Some(first);
             while let Some(event) = next {
                 match event {
@@ -298,13 +348,22 @@ impl Loop {
                     }
                     Event::AllNamed => all_named = true,
                     Event::Stop => stopping = true,
-                    Event::Failed(error) => return Err(error),
+                    Event::Failed(error) => {
+                        if matches!(error, StoreError::LostOwnership) {
+                            self.fence.lost();
+                        }
+                        return Err(error);
+                    }
                 }
                 next = inbox.try_recv().ok();
             }
-            self.reactor.wake(self.clock.now());
+            let now = self.clock.now();
+            awake.look(now, None);
+            self.reactor.slept(awake.take_gap(), now);
+            self.reactor.wake(now);
             self.note_faults();
             self.act();
+            awake.look(self.clock.now(), None);
             if all_named && !self.reactor.is_loading() {
                 self.reporter.taken_up.store(true, Ordering::Release);
             }
@@ -336,7 +395,8 @@ impl Loop {
             None => inbox.recv().ok(),
             Some(alarm) => {
                 let wait = u64::try_from(alarm.0.saturating_sub(self.clock.now().0)).unwrap_or(0);
-                match inbox.recv_timeout(Duration::from_millis(wait)) {
+                // Such a wait does not count the time in which the machine sleeps.
+                match inbox.recv_timeout(Duration::from_millis(wait).min(LONGEST_WAIT)) {
                     Ok(event) => Some(event),
                     Err(RecvTimeoutError::Timeout) => Some(idle),
                     Err(RecvTimeoutError::Disconnected) => None,

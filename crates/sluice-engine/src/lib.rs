@@ -10,6 +10,7 @@ pub mod codec;
 pub mod host;
 pub mod ledger;
 pub mod loader;
+pub mod ownership;
 pub mod reactor;
 pub mod record;
 pub mod run_actor;

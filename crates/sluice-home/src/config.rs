@@ -37,6 +37,8 @@ pub struct Config {
     pub serve: Serve,
     /// How patient the engine is with workers elsewhere.
     pub workers: Workers,
+    /// How engines that share a store are patient with each other.
+    pub engine: Engine,
     /// Who is told what took how long.
     pub telemetry: Telemetry,
     /// Harnesses of one's own, as they are written.
@@ -130,6 +132,28 @@ pub struct Workers {
 impl Default for Workers {
     fn default() -> Workers {
         Workers { lease_seconds: 120, reconnect_seconds: 10 }
+    }
+}
+
+/// How engines that share a store are patient with each other.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Engine {
+    /// How long a store that other engines can own stays this one's without a sign of life. Its agents and scripts are
+    /// paused after two thirds of that.
+    pub owner_seconds: u32,
+}
+
+impl Default for Engine {
+    fn default() -> Engine {
+        Engine { owner_seconds: 30 }
+    }
+}
+
+impl Engine {
+    /// The time as such. In less than three seconds nobody can be sure to have stopped.
+    pub(crate) fn term(&self) -> Duration {
+        Duration::from_secs(u64::from(self.owner_seconds.clamp(3, 3600)))
     }
 }
 

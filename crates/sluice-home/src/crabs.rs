@@ -3,7 +3,7 @@
 //!
 //! The engine decides who gets what ([`sluice_engine::scheduler`]) and when it is lost; this remembers what it said.
 
-mod presence;
+pub(crate) mod presence;
 mod speech;
 mod terms;
 mod work;
@@ -70,6 +70,10 @@ struct Crab {
     /// How often it has come and gone: who waits for it to come back must not take one absence for another.
     comings: u64,
     registered_at_ms: i64,
+    /// Which of those that have its id.
+    instance: Option<String>,
+    /// It is there, or may come back in a moment.
+    is_awaited: bool,
 }
 
 /// A part of a step that a crab holds.

@@ -66,6 +66,7 @@ fn finding(name: &str, status: Health, found: impl Into<String>, remedy: Option<
 /// Looks at everything. `running`: an engine answers, and so has the store.
 pub fn examine(places: &Places, running: bool) -> Vec<Finding> {
     let mut findings = vec![home(places), disk(places), engine(running), store(places, running), git(), tmux()];
+    findings.extend(replication());
     let (config, harnesses) = settings(places);
     findings.push(config);
     findings.extend(harnesses);
@@ -134,6 +135,27 @@ fn store(places: &Places, running: bool) -> Finding {
         Err(error) => {
             finding("store", Health::Broken, described(&error), Some("`sluice restore FILE` puts a backup back"))
         }
+    }
+}
+
+/// Whether a server that is named for the store keeps what it says it has stored.
+fn replication() -> Vec<Finding> {
+    let address = std::env::var("SLUICE_STORE").unwrap_or_default();
+    if !address.starts_with("postgres") {
+        return Vec::new();
+    }
+    match Store::open(&address).and_then(|store| store.hazards()) {
+        Ok(hazards) if hazards.is_empty() => {
+            vec![finding("replication", Health::Ok, "the server keeps what it says it has stored", None)]
+        }
+        Ok(hazards) => hazards
+            .into_iter()
+            .map(|it| {
+                let found = format!("{}: {}", it.setting, it.means);
+                finding("replication", Health::Warning, found, Some(it.remedy))
+            })
+            .collect(),
+        Err(error) => vec![finding("replication", Health::Warning, described(&error), None)],
     }
 }
 

@@ -76,6 +76,10 @@ impl Executor for Hands {
         }
         let name = format!("{} of {}", assignment.effect.id, assignment.stream);
         Errand::run(&ground.clone(), &self.threads, name, move |ground| {
+            // It was decided while the store was ours. Before anything is done it must be so again, or still.
+            if !ground.until_it_may_act() {
+                return Ok(());
+            }
             let outcome = outcome_of(ground, &assignment)?;
             let Assignment { stream, effect, dispatch, .. } = assignment.clone();
             report.send(Message::Ended { token: None, stream, effect: effect.id, dispatch, outcome });
@@ -229,8 +233,9 @@ fn notify(ground: &Ground, about: &str, message: &str) -> Done {
         output_file: None,
         record: ground.record(about, "notify"),
         speaks_for: None,
+        ward: None,
     };
-    run_to_end(&script)
+    run_to_end(ground, &script)
 }
 
 fn command(
@@ -247,7 +252,7 @@ fn command(
     let mut environment = inherited(ground);
     environment.extend(start::about(ground, seen));
     environment.extend(values.iter().cloned());
-    run_to_end(&Script {
+    let script = Script {
         program: Program::Shell(text.to_owned()),
         environment,
         folder: PathBuf::from(workspace),
@@ -258,12 +263,14 @@ fn command(
         output_file: None,
         record,
         speaks_for: None,
-    })
+        ward: None,
+    };
+    run_to_end(ground, &script)
 }
 
-fn run_to_end(script: &Script) -> Done {
+fn run_to_end(ground: &Ground, script: &Script) -> Done {
     let cancel = Cancel::new().map_err(|error| error.to_string())?;
-    let outcome = process::run(script, &cancel).map_err(|failure| described(&failure))?;
+    let outcome = ground.run_script(script, &cancel).map_err(|failure| described(&failure))?;
     match outcome.ending {
         Ending::Code(0) => Ok(Found::Nothing),
         Ending::Code(code) => Err(with_last_words(format!("it ended with exit code {code}"), &outcome).into()),

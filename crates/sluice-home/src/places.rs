@@ -127,6 +127,11 @@ impl Places {
         self.home.join("sessions")
     }
 
+    /// Where it is said until when sessions and scripts may go on, if another engine can own the store.
+    pub fn fence(&self) -> PathBuf {
+        self.sessions().join("fence")
+    }
+
     /// What scripts of runs printed, where it is longer than a run keeps.
     pub fn printed(&self) -> PathBuf {
         self.sessions().join("printed")

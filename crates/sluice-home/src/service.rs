@@ -39,18 +39,20 @@ use sluice_core::machine::{Refusal, RefusalCode};
 use sluice_core::task::input::Room;
 use sluice_core::task::{Asker, Input};
 use sluice_engine::actor::Said;
-use sluice_engine::host::{Asked, Host, Parts, Reporter};
+use sluice_engine::host::{Asked, Claim, Host, Parts, Reporter};
 use sluice_engine::reactor::{Answer, Message, Recorded};
 use sluice_engine::workers::{Offer, WorkerId};
 use sluice_store::{Store, StoreError};
 use sluice_worker::process::Strays;
 
 use crate::clock::WallClock;
-use crate::config::Settings;
+use crate::config::{Config, Settings};
 use crate::definitions::Dialect;
+use crate::fence::HomeFence;
 use crate::ground::Ground;
 use crate::hands::Hands;
 use crate::house::House;
+use crate::identity::Identity as HomeIdentity;
 use crate::log::Log;
 use crate::places::Places;
 use crate::projects::{Projects, described};
@@ -89,14 +91,18 @@ impl Service {
         let store = Store::open(&address).map_err(|error| closed(&error))?;
         let clock = Arc::new(WallClock::default());
         let (tasks, observer) = Tasks::start(&store, Arc::new(Dialect)).map_err(|error| closed(&error))?;
-        let owner = owner(&places);
+        let (owner, fence) = claim(&places, &settings.config(), &store, &log)?;
         let keep = settings.config().retention.keep();
         let house = House::read(&tasks)?;
-        let bench = Workbench::open(places, settings, program, log)?;
+        let bench = Workbench::open(places, settings, program, log)?.fenced(fence.clone());
         let ground = Ground::new(bench, projects, tasks, clock.clone(), house);
         let ground = Arc::new(ground);
         // Without it what a script leaves behind is recognised by its environment alone.
         let strays = Strays::adopt().unwrap_or_default();
+        if let Some(fence) = fence {
+            let weak = Arc::downgrade(&ground);
+            fence.asks(move || weak.upgrade().is_some_and(|ground| !ground.sessions.living().is_empty()));
+        }
         let host = Host::start(Parts {
             store: store.clone(),
             owner,
@@ -155,10 +161,14 @@ impl Service {
         faults.into_iter().map(|(stream, why)| (stream.to_string(), why)).collect()
     }
 
-    /// Ends the engine. Sessions go on.
+    /// Ends the engine. Sessions go on, unless the store is another engine's now: then so is their work.
     pub fn close(&self) -> Result<(), Problem> {
         let host = self.host.lock().unwrap_or_else(PoisonError::into_inner).take();
-        host.map_or(Ok(()), Host::stop).map_err(|error| closed(&error))
+        let stopped = host.map_or(Ok(()), Host::stop).map_err(|error| closed(&error));
+        if self.ground.fence.as_ref().is_some_and(|fence| fence.is_lost()) {
+            self.ground.end_everything();
+        }
+        stopped
     }
 
     /// Copies the store to a file.
@@ -254,13 +264,39 @@ pub(crate) fn closed(error: &StoreError) -> Problem {
         StoreError::Unavailable { place, why, source, .. } => {
             Problem::unavailable(format!("the store {place} {why}: {source}"))
         }
+        StoreError::Owned { by, remaining } => {
+            let seconds = remaining.as_secs() + 1;
+            let message =
+                format!("another engine ({by}) owns the store, for {seconds} seconds after its last sign of life");
+            Problem::unavailable(message)
+                .hint("one engine at a time works on a store: end that one, or wait until it is gone")
+        }
+        StoreError::LostOwnership => {
+            let message = "another engine has taken the store over: this one ends, and so do its agents and scripts";
+            Problem::unavailable(message)
+                .hint("what is stored goes on there; start this one again when that one has ended")
+        }
         other => Problem::unavailable(described(other)),
     }
 }
 
-/// The name under which the engine of a home owns the store. It is the home's, not the process's: whoever opens a home
-/// holds its lock, so an engine that still seems to own the store under this name is dead, and need not be waited for.
-fn owner(places: &Places) -> String {
-    let machine = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    format!("{}:{}", machine.trim(), places.home().display())
+/// Who owns the store, and what stops when it is another's. A store of this machine's alone is owned by the home: whoever
+/// opens a home holds its lock, so an engine that still seems to own the store is dead, and need not be waited for.
+/// Elsewhere a machine that was copied, with the home on it, may be at work: there the start of the machine counts too.
+fn claim(
+    places: &Places,
+    config: &Config,
+    store: &Store,
+    log: &Arc<Log>,
+) -> Result<(Claim, Option<Arc<HomeFence>>), Problem> {
+    let identity = HomeIdentity::of(places.home())?;
+    if !store.is_shared() {
+        // As engines before this one called themselves.
+        let machine = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+        let formerly = vec![format!("{}:{}", machine.trim(), places.home().display())];
+        return Ok((Claim { formerly, ..Claim::from(identity.home.as_str()) }, None));
+    }
+    let fence = Arc::new(HomeFence::new(places.fence(), &identity, log.clone())?);
+    let (name, term) = (identity.name(), config.engine.term());
+    Ok((Claim { name, formerly: Vec::new(), term, fence: fence.clone() }, Some(fence)))
 }

@@ -26,6 +26,7 @@ use sluice_worker::session::{Config as SessionConfig, Failure, Keeper, SessionId
 use sluice_worker::tmux::Tmux;
 
 use crate::config::{Config, Settings};
+use crate::fence::{HomeFence, shim};
 use crate::log::Log;
 use crate::places::Places;
 use crate::projects::described;
@@ -52,6 +53,8 @@ pub struct Workbench {
     pub log: Arc<Log>,
     /// By which what is started here is recognised.
     pub within: Within,
+    /// What stops everything here when the store is not this engine's any more; nothing where it cannot be another's.
+    pub(crate) fence: Option<Arc<HomeFence>>,
     /// What runs are at, by its name; and what was ended before it began.
     performing: Mutex<Performing>,
     versions: Versions,
@@ -146,7 +149,7 @@ impl Workbench {
         let tmux = Tmux::new("tmux", places.tmux_socket());
         let sessions = Sessions::new(SessionConfig {
             folder: places.sessions().join("live"),
-            program: vec![program.clone().into(), "shim".into()],
+            program: shim(&program),
             tmux: tmux.version().is_ok().then_some(tmux),
         })
         .map_err(|failure| Problem::fault(described(&failure)))?;
@@ -157,6 +160,7 @@ impl Workbench {
             program,
             log,
             within,
+            fence: None,
             performing: Mutex::default(),
             versions: Versions::default(),
         })
@@ -170,6 +174,11 @@ impl Workbench {
     /// How agents are started, as it is now.
     pub fn harnesses(&self) -> Arc<Harnesses> {
         self.settings.harnesses()
+    }
+
+    /// The same place, with what stops everything there.
+    pub(crate) fn fenced(self, fence: Option<Arc<HomeFence>>) -> Workbench {
+        Workbench { fence, ..self }
     }
 
     /// Carries an order out, to its end. Asked for again after a crash, a living agent is adopted, and so is a script that

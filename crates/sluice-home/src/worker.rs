@@ -11,16 +11,18 @@ mod leftovers;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use sluice_api::Client;
 use sluice_api::client::letters;
 use sluice_api::problem::{Problem, Status};
-use sluice_worker::process::Identity;
+use sluice_worker::process::Identity as Process;
 use sluice_worker::session::{Keeper, SessionId, Stream, boot_ms};
 
 use crate::clock::new_id;
+use crate::crabs::presence::ELSEWHERE;
+use crate::identity::Identity;
 use crate::workbench::Workbench;
 use job::Job;
 
@@ -33,6 +35,8 @@ const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// How long an engine waits that does not say, in milliseconds.
 const AWAY: u64 = 10_000;
+/// How long the engine may take to give up a worker whose machine was started again.
+const FORMER_SELF: Duration = Duration::from_secs(60);
 /// Letters of what an agent says that are told as progress.
 const LONGEST_PROGRESS: usize = 500;
 
@@ -66,6 +70,8 @@ pub struct Worker {
     hiring: Hiring,
     /// What the engine knows it by.
     crab: String,
+    /// Which of those that have this name: a home that was copied is another.
+    identity: Identity,
     stage: AtomicU8,
     inner: Mutex<Inner>,
     changed: Condvar,
@@ -116,12 +122,13 @@ impl Worker {
             Err(error) => return Err(unusable(error.to_string())),
         };
         // The agents of a worker that was killed go on while somebody keeps them: from now on this one.
-        let own = serde_json::to_vec(&Identity::own()).unwrap_or_default();
+        let identity = Identity::of(bench.places.home())?;
+        let own = serde_json::to_vec(&Process::own()).unwrap_or_default();
         let keeper = bench.places.home().join(KEEPER);
         sluice_worker::taskfile::write(&keeper, &own)
             .map_err(|error| Problem::fault(format!("{} cannot be written: {error}", keeper.display())))?;
         let (stage, inner) = (AtomicU8::new(WORKING), Mutex::default());
-        Ok(Arc::new(Worker { bench, client, hiring, crab, stage, inner, changed: Condvar::new() }))
+        Ok(Arc::new(Worker { bench, client, hiring, crab, identity, stage, inner, changed: Condvar::new() }))
     }
 
     /// What the engine knows it by.
@@ -141,6 +148,7 @@ impl Worker {
             }
         });
         spawned.map_err(|error| Problem::fault(error.to_string()))?;
+        let began = Instant::now();
         let (mut is_known, mut is_away, mut wait) = (false, false, FIRST_PAUSE);
         while self.goes_on() {
             let ended = self.register().and_then(|()| {
@@ -151,7 +159,10 @@ impl Worker {
                 self.listen()
             });
             match ended {
-                Err(problem) if !is_passing(&problem) => return Err(problem),
+                // After a restart of the machine it is its own former self that the engine still waits for.
+                Err(problem) if !is_passing(&problem) && !self.may_be_its_former_self(&problem, began) => {
+                    return Err(problem);
+                }
                 Err(problem) => {
                     self.bench.log.line(&format!("not connected: {}", problem.message));
                     if !is_away {
@@ -237,7 +248,7 @@ impl Worker {
 
     fn register(&self) -> Result<(), Problem> {
         let Hiring { colony, role, name, .. } = &self.hiring;
-        let wanted = json!({ "crab_id": self.crab, "colony_id": colony, "name": name, "role": role });
+        let wanted = json!({ "crab_id": self.crab, "colony_id": colony, "name": name, "role": role, "instance": self.identity.name() });
         self.client.post::<Value>("/v1/crabs/register", &wanted).map(drop)
     }
 
@@ -346,6 +357,11 @@ impl Worker {
     fn say(&self, kind: &str, run: Option<&str>, payload: &Value) -> bool {
         let message = json!({ "run_id": run, "kind": { "type": kind, "payload": payload } }).to_string();
         self.inner().say.as_ref().is_some_and(|say| say(message))
+    }
+
+    /// Whether another of this name is at work, and that may only be what this one was before its machine was started again.
+    fn may_be_its_former_self(&self, problem: &Problem, began: Instant) -> bool {
+        problem.code == ELSEWHERE && self.identity.is_restarted && began.elapsed() < FORMER_SELF
     }
 
     /// Says goodbye; what it still holds is given to another at once.

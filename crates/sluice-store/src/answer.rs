@@ -7,12 +7,14 @@ use std::time::Duration;
 use crate::{Card, Event, StreamId};
 
 /// What a writer gets when it owns the store.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ownership {
     /// Grows with every change of owner.
     pub epoch: u64,
     /// For how long nobody else can take it, counted from the call.
     pub ttl: Duration,
+    /// Who owned it last, this time or before; nobody if it never had an owner.
+    pub before: Option<String>,
 }
 
 /// A place in the log of all streams. Only good for going on from; 0 is before the first event.

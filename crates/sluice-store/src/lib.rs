@@ -31,4 +31,5 @@ pub use answer::{Cursor, Logged, Order, Ownership, Page, PageKey, Query, Summary
 pub use error::{Meaning, StoreError};
 pub use open::Store;
 pub use port::{LARGEST_PAGE, Reader, Writer};
+pub use postgres::Hazard;
 pub use record::{Append, Card, Conflict, Digest, Effect, Event, Header, Lease, OpenEffect, RowKey, Stored, StreamId};

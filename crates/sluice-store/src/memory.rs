@@ -136,12 +136,12 @@ impl Writer for MemoryWriter {
         let now = (self.memory.clock)();
         let disk = &mut *self.memory.lock();
         disk.sync();
-        let epoch = disk.now.own(self.epoch, owner, now, ttl)?;
+        let ownership = disk.now.own(self.epoch, owner, now, ttl)?;
         if let Some(cache) = &mut disk.cache {
             cache.durable.own(self.epoch, owner, now, ttl)?;
         }
-        self.epoch = Some(epoch);
-        Ok(Ownership { epoch, ttl })
+        self.epoch = Some(ownership.epoch);
+        Ok(ownership)
     }
 
     fn release(&mut self) -> Result<(), StoreError> {

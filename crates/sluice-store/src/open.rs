@@ -3,7 +3,7 @@
 //! The only place that knows which kinds of store there are.
 
 use crate::memory::Memory;
-use crate::postgres::Postgres;
+use crate::postgres::{Hazard, Postgres};
 use crate::sqlite::Sqlite;
 use crate::{Reader, StoreError, Writer};
 
@@ -33,6 +33,14 @@ impl Store {
         Err(StoreError::Address(address.to_owned()))
     }
 
+    /// Whether processes on other machines can own it too.
+    pub fn is_shared(&self) -> bool {
+        match &self.0 {
+            Kind::Memory(_) | Kind::Sqlite(_) => false,
+            Kind::Postgres(_) => true,
+        }
+    }
+
     /// A writer, which owns nothing yet.
     pub fn writer(&self) -> Result<Box<dyn Writer>, StoreError> {
         Ok(match &self.0 {
@@ -56,6 +64,14 @@ impl Store {
         match &self.0 {
             Kind::Sqlite(store) => store.check(),
             Kind::Memory(_) | Kind::Postgres(_) => Ok(()),
+        }
+    }
+
+    /// Settings of a server with which it can lose what it said was stored. A file has none.
+    pub fn hazards(&self) -> Result<Vec<Hazard>, StoreError> {
+        match &self.0 {
+            Kind::Memory(_) | Kind::Sqlite(_) => Ok(Vec::new()),
+            Kind::Postgres(store) => store.hazards(),
         }
     }
 

@@ -4,23 +4,33 @@
 
 use std::time::Duration;
 
-use crate::StoreError;
+use crate::{Ownership, StoreError};
 
 /// The owner as it is stored.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Owner {
     /// How often the owner changed. 0: there never was one.
     pub(crate) epoch: u64,
-    /// Who owns the store; nobody when it was released.
+    /// Who owns the store, or owned it last.
     pub(crate) name: Option<String>,
     /// Until when no other can take it, in milliseconds since 1970.
     pub(crate) until: i64,
 }
 
 impl Owner {
-    /// Takes the store for `name`, whose writer last had the epoch `mine`.
-    pub(crate) fn take(&mut self, mine: Option<u64>, name: &str, now: i64, ttl: Duration) -> Result<u64, StoreError> {
-        if mine != Some(self.epoch) {
+    /// Takes the store for `name`, whose writer has the epoch `mine`. A writer whose epoch has passed is never given
+    /// another: what its owner knows about the store may be old.
+    pub(crate) fn take(
+        &mut self,
+        mine: Option<u64>,
+        name: &str,
+        now: i64,
+        ttl: Duration,
+    ) -> Result<Ownership, StoreError> {
+        if mine.is_some_and(|mine| mine != self.epoch) {
+            return Err(StoreError::LostOwnership);
+        }
+        if mine.is_none() {
             if let Some(by) = self.name.as_ref().filter(|by| *by != name)
                 && self.until > now
             {
@@ -29,8 +39,15 @@ impl Owner {
             }
             self.epoch += 1;
         }
-        self.name = Some(name.to_owned());
+        let before = self.name.replace(name.to_owned());
         self.until = now.saturating_add(i64::try_from(ttl.as_millis()).unwrap_or(i64::MAX));
-        Ok(self.epoch)
+        Ok(Ownership { epoch: self.epoch, ttl, before })
+    }
+
+    /// Whoever has this epoch gives the store up. Its name stays: the next owner may want to know whose work it takes up.
+    pub(crate) fn release(&mut self, epoch: u64) {
+        if epoch == self.epoch {
+            self.until = 0;
+        }
     }
 }

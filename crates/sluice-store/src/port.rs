@@ -16,12 +16,16 @@ pub trait Writer: Send {
     /// Takes the store, or keeps it for another `ttl`.
     ///
     /// - This writer owns it: the epoch stays, and with it everything the owner knows about the store stays true.
+    /// - This writer owned it, and another has taken it since: [`StoreError::LostOwnership`], also when that one is
+    ///   gone. Only a writer that has given it up ([`Writer::release`]), or a new one, can own it again: under what an
+    ///   earlier owner remembers nothing may be written.
     /// - Nobody does, the owner's time is up, or the owner has the same name (it was started again): a new epoch.
     /// - Otherwise [`StoreError::Owned`].
     ///
-    /// The time only says when another may take over; the epoch alone is the fence. An owner that slept through its
-    /// time and was not replaced goes on. Refusing it was rejected: it would stop an engine whenever a laptop wakes up
-    /// and make nothing safer, since whoever takes over changes the epoch.
+    /// The time says when another may take over; for what is written the epoch alone is the fence. An owner that slept
+    /// through its time and was not replaced goes on. Refusing it was rejected: it would stop an engine whenever a laptop
+    /// wakes up and make nothing safer, since whoever takes over changes the epoch. What an owner does outside of the
+    /// store it may only do in its time.
     fn own(&mut self, owner: &str, ttl: Duration) -> Result<Ownership, StoreError>;
 
     /// Gives the store up, so that the next owner need not wait. Does nothing if it is not owned by this writer.

@@ -7,6 +7,7 @@
 //! Connections are not encrypted yet: use a unix socket, or a network you trust.
 
 mod columns;
+mod hazards;
 mod link;
 mod plan;
 mod reader;
@@ -19,6 +20,7 @@ use tokio_postgres::Config;
 use tokio_postgres::config::Host;
 
 use crate::StoreError;
+pub use hazards::Hazard;
 use link::Link;
 pub use reader::PostgresReader;
 pub use writer::PostgresWriter;
@@ -49,6 +51,11 @@ impl Postgres {
     /// A reader.
     pub fn reader(&self) -> Result<PostgresReader, StoreError> {
         Ok(PostgresReader::new(self.link()?))
+    }
+
+    /// Settings of the server with which it can lose what it said was stored.
+    pub fn hazards(&self) -> Result<Vec<Hazard>, StoreError> {
+        hazards::hazards(&mut self.link()?)
     }
 
     fn link(&self) -> Result<Link, StoreError> {

@@ -3,9 +3,11 @@
 //! Each runs in a process group of its own, and nothing of the group outlives it. A script's text is given to `sh` as
 //! one argument, and values travel in the environment only: nothing here puts a script together. On the engine's own
 //! machine a script needs no shim: when the engine dies, [`kill_leftover`] ends what it left before the step runs again.
-//! Elsewhere it is a session, because another machine is given its step.
+//! Elsewhere it is a session, because another machine is given its step. Where another engine can own the store, a
+//! [`Ward`] stands around it, which stops it whatever becomes of its engine.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
@@ -40,6 +42,8 @@ pub(crate) use sweep::{Kin, descendants, end_all, timespec, wait_for_any};
 pub(crate) use within::{MOST_ANCESTORS, within};
 pub use within::{WITHIN, Within};
 
+use crate::session::Lease;
+use crate::shim::WARD;
 use note::{Note, Record};
 use pipes::{News, Pipes};
 use running::Running;
@@ -89,6 +93,25 @@ pub struct Script {
     pub record: PathBuf,
     /// What its processes speak for when they ask for something; nothing unless given.
     pub speaks_for: Option<String>,
+    /// What pauses and ends it when it is not to go on; nothing unless given.
+    pub ward: Option<Ward>,
+}
+
+/// A process of ours around a script, without which nobody would pause it: `sluice shim --ward`.
+#[derive(Debug, Clone)]
+pub struct Ward {
+    /// The command that runs a shim.
+    pub program: Vec<OsString>,
+    /// Under which ownership the script is started.
+    pub lease: Lease,
+}
+
+impl Ward {
+    fn line(&self) -> Vec<OsString> {
+        let Lease { folder, epoch } = &self.lease;
+        let told: [OsString; 3] = [WARD.into(), folder.into(), epoch.to_string().into()];
+        self.program.iter().cloned().chain(told).collect()
+    }
 }
 
 /// How a script ended.
@@ -254,8 +277,10 @@ fn spawn(script: &Script, mark: &str) -> Result<Child, Failure> {
         Program::Shell(text) => shell(text),
     };
     let program = arguments.first().cloned().unwrap_or_default();
-    let mut command = Command::new(&program);
-    command.args(arguments.iter().skip(1));
+    let mut line = script.ward.as_ref().map(Ward::line).unwrap_or_default();
+    line.extend(arguments.iter().map(OsString::from));
+    let mut command = Command::new(line.first().cloned().unwrap_or_default());
+    command.args(line.iter().skip(1));
     command.env_clear().envs(&script.environment).env(MARK, mark);
     command.current_dir(&script.folder).env("PWD", &script.folder).process_group(0);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());

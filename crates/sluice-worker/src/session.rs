@@ -27,8 +27,11 @@ mod watch;
 
 pub use asker::Asker;
 pub use end::ASKER_EXITS_WITHIN;
+pub use keep::Leases;
 pub use output::{Chunk, Stream};
-pub use record::{Asked, Cause, End, ExitRecord, Keeper, Limits, Pane, Place, SessionId, Spec, Window, boot_ms};
+pub use record::{
+    Asked, Cause, End, ExitRecord, Keeper, KeptUntil, Lease, Limits, Pane, Place, SessionId, Spec, Window, boot_ms,
+};
 pub use say::{Delivery, LONGEST_TEXT, Say};
 pub use standing::{Gone, How, Living, Standing};
 pub use start::Started;
@@ -137,6 +140,11 @@ impl Sessions {
     /// Whether a session is alive.
     pub fn is_living(&self, id: &SessionId) -> bool {
         self.watcher.known().iter().any(|(known, _)| known == id)
+    }
+
+    /// Those that are alive.
+    pub fn living(&self) -> Vec<SessionId> {
+        self.watcher.known().into_iter().map(|(id, _)| id).collect()
     }
 
     /// The last bytes of what an agent printed.

@@ -36,12 +36,16 @@ mod relay;
 mod scan;
 mod signals;
 mod typing;
+mod ward;
+
+pub(crate) use ward::FLAG as WARD;
 
 /// Runs a shim, or the launcher that becomes its agent, with the arguments that follow `shim` on the command line.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     match arguments.as_slice() {
         [flag, folder] if flag == launch::FLAG => launch::become_agent(&Folder(folder.into())),
+        [flag, folder, epoch, line @ ..] if flag == ward::FLAG => ward::run(folder, epoch, line),
         [folder] if Path::new(folder).is_absolute() => tend(&Folder(folder.into())),
         _ => {
             eprintln!("shim: give it the folder of a session, as an absolute path; it is for the engine's own use");
@@ -63,7 +67,7 @@ fn tend(folder: &Folder) -> ExitCode {
 
 fn claim_and_relay(folder: &Folder) -> io::Result<()> {
     // First of all, so that no signal ends the shim without its doing.
-    let signals = signals::Signals::listen()?;
+    let mut signals = signals::Signals::listen()?;
     // In a tmux window it leads a session already; elsewhere it must not die with the terminal of whoever started it.
     let _ = rustix::process::setsid();
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
@@ -78,10 +82,21 @@ fn claim_and_relay(folder: &Folder) -> io::Result<()> {
     let spec = folder.spec().and_then(|spec| spec.ok_or_else(|| io::Error::other("there is no spec.json")));
     // Before the agent can run: whoever knows that it does can say something to it.
     let control = control::Control::listen()?;
-    let launched = spec.and_then(|spec| launch::launch(folder, shim, spec));
+    let mut kept = None;
+    let launched = spec.and_then(|spec| {
+        kept = keeper::Kept::of(&spec, folder)?;
+        // Nothing begins that would have to be paused at once: it may be somebody else's work by now.
+        match kept.as_mut().map_or(Ok(None), |kept| kept.until_kept(&mut signals))? {
+            Some(cause) => Ok(launch::Launched::Ended(cause)),
+            None => launch::launch(folder, shim, spec),
+        }
+    });
     let relayed = match launched {
-        Ok(launch::Launched::Running(running)) => relay::Relay::new(folder.clone(), signals, control, *running)?.run(),
+        Ok(launch::Launched::Running(running)) => {
+            relay::Relay::new(folder.clone(), signals, control, kept, *running)?.run()
+        }
         Ok(launch::Launched::Refused(why)) => not_started(folder, Cause::Itself, &why),
+        Ok(launch::Launched::Ended(cause)) => not_started(folder, cause, "it was ended before it started"),
         Err(error) => not_started(folder, Cause::Itself, &format!("{error}")),
     };
     if let Err(error) = folder.forget_environment() {

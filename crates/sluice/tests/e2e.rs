@@ -9,6 +9,7 @@ mod e2e {
     pub(crate) mod process;
     pub(crate) mod recipes;
     pub(crate) mod reef;
+    pub(crate) mod relay;
     pub(crate) mod served;
     pub(crate) mod wire;
 
@@ -42,6 +43,7 @@ mod e2e {
     pub(crate) mod merges_and_forges;
     pub(crate) mod missions;
     pub(crate) mod persistent_flow;
+    pub(crate) mod pg_chaos;
     pub(crate) mod processes;
     pub(crate) mod run_kills;
     pub(crate) mod run_promises;
@@ -49,6 +51,7 @@ mod e2e {
     pub(crate) mod serve;
     pub(crate) mod state_runs;
     pub(crate) mod store_faults;
+    pub(crate) mod takeover;
     pub(crate) mod traces;
     pub(crate) mod triggers;
     pub(crate) mod verification;

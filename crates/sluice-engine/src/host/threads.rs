@@ -1,5 +1,5 @@
-//! The two threads beside the loop. One stores batches and keeps the store owned, and forgets what has been over for
-//! long enough; the other reads streams, and looks again and again for open ones that are not in memory.
+//! Two threads beside the loop. One stores batches, and forgets what has been over for long enough; the other reads
+//! streams, and looks again and again for open ones that are not in memory.
 //!
 //! A store that cannot be reached is waited for: the batch is kept, and nobody hears anything until it is durable.
 
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use sluice_store::{Append, Conflict, Meaning, Order, Query, Reader, StoreError, StreamId, Writer};
 
-use super::{Clock, Event, Hindrance, OWNERSHIP};
+use super::{Clock, Event, Hindrance};
 use crate::loader::{Loader, Trouble};
 use crate::reactor::Message;
 
@@ -20,6 +20,8 @@ const PAUSE: Duration = Duration::from_secs(5);
 const PAGE: usize = 1000;
 /// How often the store is searched for open streams that are not in memory.
 const RECONCILE: Duration = Duration::from_secs(30);
+/// When nothing was stored for so long, it is looked whether there is something to forget.
+const LULL: Duration = Duration::from_secs(10);
 /// How often what is over is looked through.
 const TIDY: Duration = Duration::from_secs(600);
 
@@ -44,7 +46,6 @@ pub(super) fn append(writer: &SharedWriter, batch: &[Append]) -> Result<Vec<Resu
 /// The thread that stores.
 pub(super) struct Storing {
     pub(super) writer: SharedWriter,
-    pub(super) owner: String,
     pub(super) batches: Receiver<Vec<Append>>,
     pub(super) messages: Sender<Event>,
     pub(super) stopping: Arc<AtomicBool>,
@@ -55,23 +56,21 @@ pub(super) struct Storing {
 impl Storing {
     /// Stores batches, one after the other, until each is known to be stored.
     pub(super) fn run(mut self) {
-        let mut renewed = Instant::now();
         loop {
-            if renewed.elapsed() > OWNERSHIP / 3 && locked(&self.writer).own(&self.owner, OWNERSHIP).is_ok() {
-                renewed = Instant::now();
-                self.tidying.iter_mut().for_each(|tidying| tidying.look(&self.writer));
-            }
-            let batch = match self.batches.recv_timeout(OWNERSHIP / 3) {
+            let batch = match self.batches.recv_timeout(LULL) {
                 Ok(batch) => batch,
-                Err(RecvTimeoutError::Timeout) => continue,
-                Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Timeout) => {
+                    self.tidying.iter_mut().for_each(|tidying| tidying.look(&self.writer));
+                    continue;
+                }
+                Err(RecvTimeoutError::Disconnected) => return,
             };
             if let Err(error) = self.store(batch) {
                 let _ = self.messages.send(Event::Failed(error));
                 return;
             }
+            self.tidying.iter_mut().for_each(|tidying| tidying.look(&self.writer));
         }
-        let _ = locked(&self.writer).release();
     }
 
     fn store(&self, batch: Vec<Append>) -> Result<(), StoreError> {
@@ -248,7 +247,7 @@ mod tests {
     fn what_has_been_over_for_long_enough_is_forgotten() {
         let store = Store::open("memory:").expect("memory");
         let writer: SharedWriter = Arc::new(Mutex::new(store.writer().expect("a writer")));
-        locked(&writer).own("test", OWNERSHIP).expect("nobody else is there");
+        locked(&writer).own("test", Duration::from_secs(30)).expect("nobody else is there");
         let streams = [
             stream("over-long-ago", 1_000, 2_000, false),
             stream("begun-long-ago-and-open", 1_000, 2_000, true),

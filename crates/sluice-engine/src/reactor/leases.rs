@@ -11,6 +11,9 @@ use crate::actor::Said;
 use crate::codec::outbox::{self, Note};
 use crate::workers::{WorkerId, Workers};
 
+/// Who was stopped for this part of a lease may have missed the signs that its worker gave.
+const GOOD_PART: i64 = 3;
+
 impl Reactor {
     pub(super) fn hand_out(&mut self, now: Moment) {
         for (worker, job) in self.workers.hand_out() {
@@ -73,8 +76,9 @@ impl Reactor {
     /// A worker may still be at an effect that was found in the store.
     pub(super) fn still_held(&mut self, stream: &StreamId, effect: Effect, lease: Lease, now: Moment) {
         let (worker, dispatch, lasts, name) = read_holder(&lease.holder);
-        // Renewals are not stored, so the worker may have until a whole lease from now.
-        let until = lease.until.max(now.0.saturating_add(lasts));
+        // Renewals are not stored, so the worker may have until a whole lease from now; never longer, whatever the clock of
+        // an engine before this one said.
+        let until = if lasts > 0 { now.0.saturating_add(lasts) } else { lease.until };
         self.workers.hold(&worker);
         self.alarms.insert((until, stream.clone(), format!("/{}", effect.id)));
         if let Some(slot) = self.slots.get_mut(stream) {
@@ -95,6 +99,23 @@ impl Reactor {
                 if let (Some(until), true) = (handed.until, holds) {
                     self.alarms.remove(&(until, stream.clone(), format!("/{id}")));
                     let later = now.0.saturating_add(lease);
+                    handed.until = Some(later);
+                    self.alarms.insert((later, stream.clone(), format!("/{id}")));
+                }
+            }
+        }
+    }
+
+    /// Whoever drives this was stopped for so long, and could hear nobody: a lease of which that is a good part is given a
+    /// whole term from now on.
+    pub fn slept(&mut self, for_ms: i64, now: Moment) {
+        for (stream, slot) in &mut self.slots {
+            for (id, handed) in &mut slot.handed {
+                let lease = handed.worker.as_ref().and_then(|worker| self.workers.lease_of(worker));
+                let (Some(until), Some(lease)) = (handed.until, lease) else { continue };
+                let later = now.0.saturating_add(lease);
+                if for_ms >= lease / GOOD_PART && later > until {
+                    self.alarms.remove(&(until, stream.clone(), format!("/{id}")));
                     handed.until = Some(later);
                     self.alarms.insert((later, stream.clone(), format!("/{id}")));
                 }

@@ -2,10 +2,11 @@
 //! done, and panics when it is told to.
 
 use sluice_core::machine::Refusal;
-use sluice_store::{Card, Event, Header};
+use sluice_store::{Card, Event, Header, Lease};
 
 use super::*;
 use crate::actor::{Outcome, Wanted};
+use crate::workers::Offer;
 
 const NOW: Moment = Moment(0);
 
@@ -79,8 +80,9 @@ impl Actor for Wisher {
         self.open.iter().any(|id| id == effect)
     }
 
-    fn wants(&self, _: &Effect) -> Option<Wanted> {
-        None
+    /// What is called so is for a worker elsewhere.
+    fn wants(&self, effect: &Effect) -> Option<Wanted> {
+        effect.id.starts_with("far").then(|| Wanted { role: "any".into(), group: "g".into() })
     }
 
     fn in_order(&self) -> Option<&[String]> {
@@ -266,4 +268,44 @@ fn what_was_read_too_early_is_read_again() {
     assert_eq!(told[1..], ["load wisher"], "{told:?}");
     commit(&mut reactor, 1);
     assert_eq!(answers(&mut reactor), ["1 done 1..2", "load wisher"]);
+}
+
+/// Who held something before the reactor began, until when it is its own.
+fn held(lease: Lease) -> Reactor {
+    let actor = Wisher { open: vec!["far".into()], ordered: false };
+    let effects = vec![OpenEffect { effect: effect("far"), lease: Some(lease) }];
+    let found = Found { actor: Box::new(actor), version: 1, effects, timers: Vec::new() };
+    let mut reactor = Reactor::new(1);
+    let offer =
+        Offer { id: WorkerId("w".into()), role: "any".into(), group: "g".into(), capacity: 1, lease: Some(9_000) };
+    reactor.receive(Message::Joined(offer), NOW);
+    reactor.receive(Message::Loaded { stream: stream(), found: Some(found) }, NOW);
+    reactor
+}
+
+#[test]
+fn who_slept_gives_every_lease_a_whole_term() {
+    let lease = || Lease { holder: "7#9000#w".into(), until: 9_000 };
+    let is_lost = |reactor: &mut Reactor, now: i64| {
+        reactor.wake(Moment(now));
+        let lost = |action: &Action| matches!(action, Action::Withdrawn { is_lost: true, .. });
+        reactor.act(Moment(now)).iter().any(lost)
+    };
+    let mut reactor = held(lease());
+    reactor.slept(60_000, Moment(60_000));
+    assert!(!is_lost(&mut reactor, 60_000) && !is_lost(&mut reactor, 68_999));
+    assert!(is_lost(&mut reactor, 69_000), "and no more than that");
+    // A moment is not worth a term.
+    let mut reactor = held(lease());
+    reactor.slept(2_000, Moment(8_000));
+    assert!(is_lost(&mut reactor, 9_000));
+}
+
+#[test]
+fn a_lease_that_another_clock_wrote_lasts_no_longer_than_a_lease() {
+    const DAY: i64 = 86_400_000;
+    for until in [DAY, -DAY] {
+        let reactor = held(Lease { holder: "7#9000#w".into(), until });
+        assert_eq!(reactor.next_alarm(), Some(Moment(9_000)));
+    }
 }

@@ -22,6 +22,9 @@ use crate::house::Happened;
 /// Crabs that are remembered; beyond that, those that have been gone for longest are forgotten.
 const MOST_CRABS: usize = 10_000;
 
+/// The code of the refusal of a copy.
+pub(crate) const ELSEWHERE: &str = "crab_elsewhere";
+
 /// A crab that comes.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 pub struct Register {
@@ -34,6 +37,9 @@ pub struct Register {
     pub name: String,
     /// What it is; `any` does anything.
     pub role: String,
+    /// Which of those that have this id: while one is there, another is refused.
+    #[serde(default)]
+    pub instance: Option<String>,
 }
 
 /// A crab's sign of life.
@@ -70,6 +76,8 @@ impl Crabs {
                 listens: None,
                 comings: 0,
                 registered_at_ms: entry["registered_at_ms"].as_i64().unwrap_or(0),
+                instance: entry["instance"].as_str().map(str::to_owned),
+                is_awaited: is_present,
             };
             if is_present {
                 offer(ground, &id, &crab, if listened { 0 } else { 1 });
@@ -95,6 +103,7 @@ impl Crabs {
         let colony = colony["colony_id"].as_str().unwrap_or_default();
         if self.inner().crabs.contains_key(&id) {
             self.must_keep(keeper, &id)?;
+            self.must_be_the_same(&id, wanted.instance.as_deref())?;
             let moves = self.inner().crabs.get(&id).is_some_and(|crab| crab.colony != colony);
             if moves && !self.inner().held_by(&id).is_empty() {
                 let message = format!("crab {id} is at work for its colony, and cannot go to another");
@@ -110,6 +119,8 @@ impl Crabs {
             listens: None,
             comings: 0,
             registered_at_ms: ground.clock.now().0,
+            instance: wanted.instance.clone(),
+            is_awaited: true,
         };
         let entries = self.too_many().into_iter().map(|old| (format!("crab/{old}"), None));
         let entries = entries.chain([(format!("crab/{id}"), Some(entry(&crab)))]).collect();
@@ -120,6 +131,7 @@ impl Crabs {
         let old = inner.crabs.remove(&id);
         let comings = old.as_ref().map_or(0, |old| old.comings) + 1;
         inner.crabs.insert(id.clone(), Crab { listens: old.and_then(|old| old.listens), comings, ..crab });
+        await_listening(ground, &id, comings);
         Ok(inner.crabs.get(&id).map_or(Value::Null, |crab| inner.shown(&id, crab)))
     }
 
@@ -161,7 +173,7 @@ impl Crabs {
             let mut inner = self.inner();
             let Some(crab) = inner.crabs.get_mut(id) else { return Err(unknown(id)) };
             crab.listens = Some((number, post));
-            crab.is_present = true;
+            (crab.is_present, crab.is_awaited) = (true, true);
             crab.comings += 1;
             offer(ground, id, crab, 1);
         }
@@ -193,6 +205,10 @@ impl Crabs {
         let moment = ground.clock.now().0.saturating_add(ground.config().workers.reconnect());
         ground.later.at(moment, &ground.clock, move || {
             let Some(ground) = weak.upgrade() else { return };
+            // An engine that was stopped meanwhile has heard nobody: it waits once more.
+            if ground.clock.now().0.saturating_sub(moment) > ground.config().workers.reconnect() / 3 {
+                return ground.crabs.leave_unless_back(&ground, &id);
+            }
             let came = |crab: &Crab| crab.is_present || crab.comings != comings;
             let is_back = ground.crabs.inner().crabs.get(&id).is_none_or(came);
             if !is_back {
@@ -204,6 +220,9 @@ impl Crabs {
 
     /// A crab gave a sign of life: what it holds is its own for another lease.
     pub fn heard(&self, ground: &Ground, id: &str) {
+        if !ground.may_act() {
+            return; // nobody knows whose it is
+        }
         let at = self.inner().held_by(id);
         if let Some(reporter) = ground.reporter.get() {
             reporter.send(Message::Heard { worker: WorkerId(id.to_owned()), at });
@@ -212,7 +231,13 @@ impl Crabs {
 
     /// A crab says what it is at: that is its own for another lease. What it was given and is not at it is told again, and
     /// what it is at and was not given, it is told, is not its any more. So neither side has to hear everything.
+    ///
+    /// While the store may be another engine's nothing is said: that one may have given the crab's work away, and the crab
+    /// pauses what nobody says is its own.
     pub fn signed(&self, ground: &Ground, id: &str, sign: &Sign) {
+        if !ground.may_act() {
+            return;
+        }
         if let (true, Some(crab)) = (sign.finishing, self.inner().crabs.get(id)) {
             offer(ground, id, crab, 0);
         }
@@ -241,7 +266,7 @@ impl Crabs {
             reporter.send(Message::Left(WorkerId(id.to_owned())));
         }
         if let Some(crab) = self.inner().crabs.get_mut(id) {
-            crab.is_present = false;
+            (crab.is_present, crab.is_awaited) = (false, false);
             crab.listens = None;
         }
         self.remember(ground, id, kind);
@@ -254,6 +279,21 @@ impl Crabs {
         let entries = vec![(format!("crab/{id}"), Some(entry))];
         if let Err(problem) = ground.house.record(ground, Happened { kind, actor: id, data, entries }) {
             ground.log.line(&format!("{kind} of {id} is not written down: {}", problem.message));
+        }
+    }
+
+    /// A copy of a crab is refused while the crab is there, or may come back in a moment: both would do the same work.
+    fn must_be_the_same(&self, id: &str, instance: Option<&str>) -> Result<(), Problem> {
+        let inner = self.inner();
+        let Some(crab) = inner.crabs.get(id).filter(|crab| crab.is_awaited) else { return Ok(()) };
+        match (crab.instance.as_deref(), instance) {
+            (Some(there), Some(comes)) if there != comes => {
+                let message =
+                    format!("crab {id} ({}) is at work from another home: this one is a copy of it", crab.name);
+                let hint = "remove the file `crab` from one of the two homes to make it a worker of its own, or stop the other";
+                Err(Problem::new(Status::Conflict, ELSEWHERE, message).hint(hint))
+            }
+            (Some(_) | None, _) => Ok(()),
         }
     }
 
@@ -273,10 +313,24 @@ pub(super) fn unknown(id: &str) -> Problem {
     Problem::not_found(format!("there is no crab `{id}`")).hint("register it: POST /v1/crabs/register")
 }
 
+/// A crab that has registered is waited for for as long as one that is away. If it does not listen by then, another of its
+/// id may come.
+fn await_listening(ground: &Arc<Ground>, id: &str, comings: u64) {
+    let (weak, id) = (Arc::downgrade(ground), id.to_owned());
+    let moment = ground.clock.now().0.saturating_add(ground.config().workers.reconnect());
+    ground.later.at(moment, &ground.clock, move || {
+        let Some(ground) = weak.upgrade() else { return };
+        let mut inner = ground.crabs.inner();
+        if let Some(crab) = inner.crabs.get_mut(&id).filter(|crab| crab.comings == comings) {
+            crab.is_awaited = crab.listens.is_some();
+        }
+    });
+}
+
 fn entry(crab: &Crab) -> Value {
     json!({
         "colony_id": crab.colony, "name": crab.name, "role": crab.role, "keeper": crab.keeper,
-        "present": crab.is_present, "listens": crab.listens.is_some(), "registered_at_ms": crab.registered_at_ms,
+        "instance": crab.instance, "present": crab.is_present, "listens": crab.listens.is_some(), "registered_at_ms": crab.registered_at_ms,
     })
 }
 

@@ -313,6 +313,10 @@ impl Crabs {
         };
         let attempt = found.ok_or_else(none)?;
         self.must_keep(keeper, &attempt.crab)?;
+        if !ground.may_act() {
+            let message = "the engine does not reach its store, and does not know whether this is still yours";
+            return Err(Problem::unavailable(message).hint("ask again in a moment"));
+        }
         self.heard(ground, &attempt.crab);
         Ok(attempt)
     }

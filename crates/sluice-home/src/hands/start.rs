@@ -67,11 +67,12 @@ pub(super) fn session(ground: &Arc<Ground>, seen: &Seen, wanted: &StartSession) 
         place: Place::Terminal { rows: ROWS, columns: COLUMNS, window: Some(window) },
         limits: Limits::default(),
         keeper: None,
+        lease: ground.lease(),
         may_leave: false,
     };
     ground.remember_checkout(&id, seen);
     ground.note_program(harness, &private);
-    let started = ground.sessions.start(&spec).map_err(|failure| described(&failure))?;
+    let started = ground.start_session(&spec).map_err(|failure| described(&failure))?;
     if let (Standing::Living(_), Some(typed)) = (&started.standing, &invocation.typed) {
         // The engine that started it may have been killed before it said this, or after.
         let say = Say { ready_within: harness.watchdogs.start_up, ..Say::new(typed.clone()).once("prompt") };

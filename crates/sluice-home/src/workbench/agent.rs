@@ -55,10 +55,13 @@ pub(super) fn run(bench: &Workbench, order: &Order, prompt: &str) -> Performed {
         environment: &lookup,
     };
     let invocation = harness.invocation(&request).map_err(|error| error.to_string())?;
-    let spec =
-        Spec { keeper: order.keeper.clone(), ..spec(id.clone(), invocation, environment, &order.folder, &private)? };
+    let spec = Spec {
+        keeper: order.keeper.clone(),
+        lease: bench.lease(),
+        ..spec(id.clone(), invocation, environment, &order.folder, &private)?
+    };
     bench.note_program(harness, &private);
-    bench.sessions.start(&spec).map_err(|failure| described(&failure))?;
+    bench.start_session(&spec).map_err(|failure| described(&failure))?;
     let (over, ended) = channel();
     let watched =
         bench.sessions.watch(&id, move |_, gone| drop(over.send(gone.map_err(|failure| described(&failure)))));
@@ -98,6 +101,7 @@ fn spec(
         place: Place::Headless { input },
         limits: Limits::default(),
         keeper: None,
+        lease: None,
         may_leave: false,
     })
 }

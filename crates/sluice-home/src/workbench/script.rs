@@ -11,7 +11,7 @@ use sluice_core::recipe::{Data, FailureKind};
 use sluice_core::run::Outcome;
 use sluice_core::run::effect::Script as Wanted;
 use sluice_worker::harness::result::result;
-use sluice_worker::process::{self, Cancel, Captured, Ending, Program, Script, kill_leftover};
+use sluice_worker::process::{Cancel, Captured, Ending, Program, Script, kill_leftover};
 use sluice_worker::session::{Cause, End, How, Keeper, Limits, Place, SessionId, Spec, Stream};
 
 use super::environment::{about, inherited};
@@ -91,8 +91,9 @@ fn here(
         output_file: printed(bench, name),
         record,
         speaks_for: Some(name.clone()),
+        ward: None,
     };
-    let ended = process::run(&script, &cancel).map_err(|failure| described(&failure))?;
+    let ended = bench.run_script(&script, &cancel).map_err(|failure| described(&failure))?;
     Ok(Ended { ending: ended.ending, stdout: ended.stdout.text(), stderr: ended.stderr.text() })
 }
 
@@ -113,6 +114,7 @@ fn kept(
         place: Place::Headless { input: None },
         limits: Limits::default(),
         keeper: Some(keeper.clone()),
+        lease: None,
         may_leave: true,
     };
     bench.sessions.start(&spec).map_err(|failure| described(&failure))?;

@@ -24,11 +24,15 @@ pub fn owners_change_and_the_old_one_is_refused(place: Place<'_>) {
     assert!(after.epoch > before.epoch, "{before:?} {after:?}");
     assert!(matches!(first.append(vec![one("s", 1)]), Err(StoreError::LostOwnership)));
     assert!(matches!(first.forget(&[id("s")]), Err(StoreError::LostOwnership)));
-    first.release().unwrap();
     assert_eq!(second.append(vec![one("s", 1), one("t", 0)]).unwrap(), [Ok(2), Ok(1)]);
     second.own("second", Duration::ZERO).unwrap();
+    // Nobody would stand in its way, but for what it remembers.
+    assert!(matches!(first.own("first", LONG), Err(StoreError::LostOwnership)));
+    assert!(matches!(first.append(vec![one("s", 2)]), Err(StoreError::LostOwnership)));
+    first.release().unwrap();
     let third = first.own("first", LONG).unwrap();
     assert!(third.epoch > after.epoch, "{after:?} {third:?}");
+    assert_eq!([after.before.as_deref(), third.before.as_deref()], [Some("first"), Some("second")]);
     assert_eq!(first.append(vec![one("s", 1), one("s", 2)]).unwrap()[1], Ok(3));
     assert_eq!(store.reader().unwrap().load(&id("s")).unwrap().unwrap().version, 3);
 }
@@ -76,7 +80,9 @@ pub fn a_released_store_is_free(place: Place<'_>) {
     let before = first.own("first", LONG).unwrap();
     first.release().unwrap();
     assert!(matches!(first.append(vec![one("s", 0)]), Err(StoreError::LostOwnership)));
-    assert!(second.own("second", LONG).unwrap().epoch > before.epoch);
+    let after = second.own("second", LONG).unwrap();
+    assert!(after.epoch > before.epoch);
+    assert_eq!((before.before, after.before.as_deref()), (None, Some("first")));
     first.release().unwrap();
     assert_eq!(second.append(vec![one("s", 0)]).unwrap(), [Ok(1)]);
 }

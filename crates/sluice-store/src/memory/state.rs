@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use crate::ownership::Owner;
 use crate::{
-    Append, Conflict, Cursor, Digest, Effect, Event, Header, LARGEST_PAGE, Lease, Logged, OpenEffect, Order, Page,
-    PageKey, Query, RowKey, StoreError, Stored, StreamId, Summary,
+    Append, Conflict, Cursor, Digest, Effect, Event, Header, LARGEST_PAGE, Lease, Logged, OpenEffect, Order, Ownership,
+    Page, PageKey, Query, RowKey, StoreError, Stored, StreamId, Summary,
 };
 
 #[derive(Clone, Default)]
@@ -72,14 +72,18 @@ impl State {
         self.owner.epoch
     }
 
-    pub(super) fn own(&mut self, mine: Option<u64>, name: &str, now: i64, ttl: Duration) -> Result<u64, StoreError> {
+    pub(super) fn own(
+        &mut self,
+        mine: Option<u64>,
+        name: &str,
+        now: i64,
+        ttl: Duration,
+    ) -> Result<Ownership, StoreError> {
         self.owner.take(mine, name, now, ttl)
     }
 
     pub(super) fn release(&mut self, epoch: u64) {
-        if epoch == self.owner.epoch {
-            self.owner.name = None;
-        }
+        self.owner.release(epoch);
     }
 
     pub(super) fn append(&mut self, batch: Vec<Append>) -> Vec<Result<u64, Conflict>> {

@@ -72,23 +72,23 @@ impl PostgresWriter {
 impl Writer for PostgresWriter {
     fn own(&mut self, owner: &str, ttl: Duration) -> Result<Ownership, StoreError> {
         let mine = self.epoch;
-        let epoch = self.link.run(async |session| {
+        let ownership = self.link.run(async |session| {
             session.client.batch_execute(BEGIN).await?;
             let answer = own(session, mine, owner, ttl).await?;
             session.client.batch_execute(if answer.is_ok() { "COMMIT" } else { "ROLLBACK" }).await?;
             answer.map_err(Trouble::Store)
         })?;
-        if mine != Some(epoch) {
+        if mine.is_none() {
             // Whatever was in doubt belongs to another time: the new owner loads everything anyway.
             (self.doubt, self.kept) = (None, Kept::new());
         }
-        self.epoch = Some(epoch);
-        Ok(Ownership { epoch, ttl })
+        self.epoch = Some(ownership.epoch);
+        Ok(ownership)
     }
 
     fn release(&mut self) -> Result<(), StoreError> {
         let Some(epoch) = self.epoch else { return Ok(()) };
-        let sql = "UPDATE owner SET name = NULL WHERE epoch = $1";
+        let sql = "UPDATE owner SET until = 0 WHERE epoch = $1";
         self.link.run(async |session| Ok(session.client.execute(sql, &[&(epoch as i64)]).await?))?;
         self.epoch = None;
         Ok(())
@@ -143,18 +143,18 @@ async fn own(
     mine: Option<u64>,
     owner: &str,
     ttl: Duration,
-) -> Result<Result<u64, StoreError>, Trouble> {
+) -> Result<Result<Ownership, StoreError>, Trouble> {
     // The time of the database: engines on several machines need not agree on the hour.
     let sql = "SELECT epoch, name, until, (extract(epoch FROM clock_timestamp()) * 1000)::bigint FROM owner FOR UPDATE";
     let row = session.client.query_one(sql, &[]).await?;
     let mut stored = Owner { epoch: row.get::<_, i64>(0) as u64, name: row.get(1), until: row.get(2) };
-    let epoch = match stored.take(mine, owner, row.get(3), ttl) {
-        Ok(epoch) => epoch,
+    let ownership = match stored.take(mine, owner, row.get(3), ttl) {
+        Ok(ownership) => ownership,
         Err(refusal) => return Ok(Err(refusal)),
     };
     let sql = "UPDATE owner SET epoch = $1, name = $2, until = $3";
-    session.client.execute(sql, &[&(epoch as i64), &stored.name, &stored.until]).await?;
-    Ok(Ok(epoch))
+    session.client.execute(sql, &[&(ownership.epoch as i64), &stored.name, &stored.until]).await?;
+    Ok(Ok(ownership))
 }
 
 /// Begins a batch: the end of the log and the versions of the streams, or nothing if the epoch is another.

@@ -68,17 +68,17 @@ impl SqliteWriter {
 impl Writer for SqliteWriter {
     fn own(&mut self, owner: &str, ttl: Duration) -> Result<Ownership, StoreError> {
         let (place, mine) = (self.place.clone(), self.epoch);
-        let epoch = self.commit(|connection, _| {
+        let ownership = self.commit(|connection, _| {
             let mut stored = read_owner(connection).map_err(|error| place.fault(error))?;
-            let epoch = stored.take(mine, owner, system_time(), ttl)?;
+            let ownership = stored.take(mine, owner, system_time(), ttl)?;
             write_owner(connection, &stored).map_err(|error| place.fault(error))?;
-            Ok(epoch)
+            Ok(ownership)
         })?;
-        if mine != Some(epoch) {
+        if mine.is_none() {
             self.knowledge.clear();
         }
-        self.epoch = Some(epoch);
-        Ok(Ownership { epoch, ttl })
+        self.epoch = Some(ownership.epoch);
+        Ok(ownership)
     }
 
     fn release(&mut self) -> Result<(), StoreError> {
@@ -86,7 +86,7 @@ impl Writer for SqliteWriter {
         let place = self.place.clone();
         self.knowledge.clear();
         self.commit(|connection, _| {
-            let sql = "UPDATE owner SET name = NULL WHERE epoch = ?1";
+            let sql = "UPDATE owner SET until = 0 WHERE epoch = ?1";
             connection.execute(sql, [epoch as i64]).map_err(|error| place.fault(error))?;
             Ok(())
         })?;

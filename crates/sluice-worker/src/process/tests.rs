@@ -27,6 +27,7 @@ impl Bench {
             output_file: None,
             record: self.folder.path().join("record.json"),
             speaks_for: None,
+            ward: None,
         }
     }
 

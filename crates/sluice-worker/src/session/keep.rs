@@ -1,17 +1,65 @@
-//! Keeping a session: its keeper says until when the agent may go on. After that the shim pauses it, until more is said.
+//! Keeping sessions: it is said until when their agents may go on. After that the shims pause them, until more is said.
 
-use super::record::{KeptUntil, SessionId, boot_ms};
-use super::{Failure, Sessions, reading};
+use std::path::{Path, PathBuf};
+
+use super::folder::Folder;
+use super::record::{KeptUntil, Lease, SessionId, boot_ms};
+use super::{Failure, Sessions, reading, system};
 
 impl Sessions {
     /// Says until when a session is kept, by [`boot_ms`]. If it was paused it goes on.
     pub fn keep(&self, id: &SessionId, until_ms: u64) -> Result<(), Failure> {
-        self.known(id)?.write_kept(KeptUntil { until_ms }).map_err(|source| reading(id, source))
+        let kept = KeptUntil { until_ms, ..KeptUntil::default() };
+        self.known(id)?.write_kept(kept).map_err(|source| reading(id, source))
     }
 
     /// Whether its agent is paused, or about to be, because nobody has said that it may go on.
     pub fn is_paused(&self, id: &SessionId) -> bool {
-        let kept = self.known(id).ok().and_then(|folder| folder.kept_until().ok()?);
-        kept.is_some_and(|kept| kept.until_ms <= boot_ms())
+        self.known(id).is_ok_and(|folder| is_held(&folder))
+    }
+}
+
+/// Whether nobody says that the agent of a session may go on, though somebody has to.
+pub(super) fn is_held(folder: &Folder) -> bool {
+    let lease = folder.spec().ok().flatten().and_then(|spec| spec.lease);
+    let kept = match lease {
+        Some(lease) => Some(Folder(lease.folder).kept_until().ok().flatten().unwrap_or_default()),
+        None => folder.kept_until().ok().flatten(),
+    };
+    kept.is_some_and(|kept| kept.until_ms <= boot_ms())
+}
+
+/// The folder in which it is said for all sessions and scripts of a home together until when they may go on. They watch
+/// it themselves, so that they stop whatever becomes of who says it.
+#[derive(Debug, Clone)]
+pub struct Leases(Folder);
+
+impl Leases {
+    /// In a folder of its own, which is made if it is not there.
+    pub fn new(folder: PathBuf) -> Result<Leases, Failure> {
+        let doing = || format!("opening {}", folder.display());
+        let leases = Leases(Folder(folder.clone()));
+        leases.0.create().map_err(|source| system(doing(), source))?;
+        Ok(leases)
+    }
+
+    /// What was said last; nothing if that cannot be read.
+    pub fn said(&self) -> KeptUntil {
+        self.0.kept_until().ok().flatten().unwrap_or_default()
+    }
+
+    /// Says until when everything may go on, and since which ownership.
+    pub fn say(&self, kept: KeptUntil) -> Result<(), Failure> {
+        self.0.write_kept(kept).map_err(|source| system(format!("writing in {}", self.0.path().display()), source))
+    }
+
+    /// What something gets that is started under an ownership.
+    pub fn of(&self, epoch: u64) -> Lease {
+        Lease { folder: self.path().to_owned(), epoch }
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        self.0.path()
     }
 }

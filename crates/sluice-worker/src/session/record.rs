@@ -75,6 +75,9 @@ pub struct Spec {
     /// Who must be there for it to go on; nobody unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keeper: Option<Keeper>,
+    /// Whose work it is; it goes on while that is said for all of a home together. Nothing has to be said unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease: Option<Lease>,
     /// What has left its terminal session may go on when it has ended by itself: a server, perhaps. Otherwise nothing of
     /// it does.
     #[serde(default)]
@@ -92,6 +95,16 @@ pub struct Keeper {
     /// Until when it is kept at first, by [`boot_ms`].
     #[serde(default)]
     pub until_ms: u64,
+}
+
+/// Under which ownership of a store something was started. It goes on while the folder says so ([`super::Leases`]), is
+/// paused when that is over, and ends when the store has had another owner since.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lease {
+    /// Where it is said, for all sessions and scripts of a home together.
+    pub folder: PathBuf,
+    /// The number of the ownership.
+    pub epoch: u64,
 }
 
 /// Where an agent's input comes from and its output goes.
@@ -221,11 +234,17 @@ pub enum Cause {
     Unkept,
 }
 
-/// Until when a session is kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct KeptUntil {
+/// Until when a session is kept, or all of a home.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeptUntil {
     /// By [`boot_ms`].
-    pub(crate) until_ms: u64,
+    pub until_ms: u64,
+    /// Of a home: the first ownership since which the store has had no other owner. What was started before ends.
+    #[serde(default)]
+    pub since: u64,
+    /// Of a home: its last ownership.
+    #[serde(default)]
+    pub epoch: u64,
 }
 
 /// That the engine wanted a session to end; written before anything is done about it.

@@ -6,6 +6,7 @@ use rustix::fs::inotify;
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
 use super::folder::Folder;
+use super::keep::is_held;
 use super::record::{Asked, Cause, Claim, ExitRecord, Pane, SessionId, StartRecord};
 use super::{Failure, Sessions, reading, system};
 use crate::process::{Identity, Kin, end_all, wait_for_any};
@@ -129,12 +130,16 @@ pub(super) fn await_start(id: &SessionId, folder: &Folder, shim: Option<&Identit
     }
     // Only now is nothing missed: what happened before the watch is seen by this look.
     let before = signs(folder).map_err(|source| reading(id, source))?;
-    let deadline = std::time::Instant::now() + START_WITHIN;
+    let mut deadline = std::time::Instant::now() + START_WITHIN;
     loop {
         if before.started || signs(folder).map_err(|source| reading(id, source))? != before {
             return Ok(());
         }
         let left = deadline.saturating_duration_since(std::time::Instant::now());
+        if left.is_zero() && is_held(folder) {
+            deadline = std::time::Instant::now() + START_WITHIN; // it starts when somebody says that it may
+            continue;
+        }
         if left.is_zero() {
             let why = format!("its shim did not start the agent within {} seconds", START_WITHIN.as_secs());
             return Err(Failure::Start { id: id.clone(), why });

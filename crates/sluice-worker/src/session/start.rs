@@ -28,7 +28,7 @@ impl Sessions {
         let mut fresh = false;
         if let Look::Unclaimed = look(&folder).map_err(|source| reading(id, source))? {
             if let Some(keeper) = &spec.keeper {
-                let kept = KeptUntil { until_ms: keeper.until_ms };
+                let kept = KeptUntil { until_ms: keeper.until_ms, ..KeptUntil::default() };
                 folder.write_kept(kept).map_err(|source| reading(id, source))?;
             }
             folder.write_spec(spec).map_err(|source| reading(id, source))?;

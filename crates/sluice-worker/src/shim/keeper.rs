@@ -1,8 +1,11 @@
-//! Who keeps a session: the process without which its agent is not to go on, for another machine is given its work then.
+//! Who keeps an agent or a script: the process without which it is not to go on, for another machine is given its work then.
 //!
 //! Two things are kept apart. The keeper says until when the agent may go on; when that is over the agent is *paused*,
 //! whether the keeper is dead, stopped, or only cannot reach whom it works for, and goes on when more is said. And when the
-//! keeper is dead and none comes after it, the agent is ended. What is paused never does anything again unless it is kept.
+//! keeper is dead and none comes after it, or when what it works for has had another owner since, the agent is ended. What
+//! is paused never does anything again unless it is kept.
+//!
+//! A worker says it for each of its sessions; an engine on a store that others can own says it for all of its home.
 //!
 //! A file names the keeper, so that one that comes after it can take its place. Its end is told by the kernel, and so is
 //! that it has said something; the time is told by a clock that goes on while the machine sleeps. Nothing is asked of
@@ -12,19 +15,27 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::inotify;
+use rustix::io::Errno;
 use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
 };
 
+use super::signals::{Heard, Signals};
 use crate::process::{Identity, Paused, timespec, wait_for_any};
 use crate::session::folder::Folder;
-use crate::session::record::{Keeper, boot_ms};
+use crate::session::record::{Cause, Keeper, Lease, Spec, boot_ms};
 
 /// The keeper of a session, as far as its shim knows.
 pub(super) struct Kept {
-    keeper: Keeper,
+    keeper: Option<Keeper>,
+    /// The ownership under which it was started, if it is kept with all of a home.
+    epoch: Option<u64>,
+    /// Where it is said until when.
     folder: Folder,
+    /// What it works for has had another owner since.
+    is_lost: bool,
     /// A handle of the process, while it lives.
     lives: Option<OwnedFd>,
     /// Until when another may come.
@@ -54,30 +65,57 @@ pub(super) enum Keeping {
 }
 
 impl Kept {
-    /// Looks who keeps it.
-    pub(super) fn new(keeper: Keeper, folder: Folder) -> io::Result<Kept> {
+    /// Who keeps a session, if somebody has to.
+    pub(super) fn of(spec: &Spec, folder: &Folder) -> io::Result<Option<Kept>> {
+        match (&spec.lease, &spec.keeper) {
+            (Some(lease), keeper) => Kept::under(lease, keeper.clone()).map(Some),
+            (None, Some(keeper)) => Kept::new(Some(keeper.clone()), None, folder.clone()).map(Some),
+            (None, None) => Ok(None),
+        }
+    }
+
+    /// What is kept with all of a home.
+    pub(super) fn under(lease: &Lease, keeper: Option<Keeper>) -> io::Result<Kept> {
+        Kept::new(keeper, Some(lease.epoch), Folder(lease.folder.clone()))
+    }
+
+    fn new(keeper: Option<Keeper>, epoch: Option<u64>, folder: Folder) -> io::Result<Kept> {
         let said = inotify::init(inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK)?;
         inotify::add_watch(&said, folder.path(), inotify::WatchFlags::MOVED_TO)?;
         let alarm = timerfd_create(TimerfdClockId::Boottime, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?;
         let (comes_until, was_paused_for) = (Instant::now(), Duration::ZERO);
-        let (lives, until_ms, has_lapsed, paused) = (None, 0, false, None);
-        let mut kept =
-            Kept { keeper, folder, lives, comes_until, until_ms, alarm, has_lapsed, said, paused, was_paused_for };
+        let mut kept = Kept {
+            keeper,
+            epoch,
+            folder,
+            is_lost: false,
+            lives: None,
+            comes_until,
+            until_ms: 0,
+            alarm,
+            has_lapsed: false,
+            said,
+            paused: None,
+            was_paused_for,
+        };
         kept.look_for_keeper();
         kept.read();
         Ok(kept)
     }
 
     fn look_for_keeper(&mut self) {
-        let named = std::fs::read(&self.keeper.file).ok();
+        let Some(keeper) = &self.keeper else { return };
+        let named = std::fs::read(&keeper.file).ok();
         let named: Option<Identity> = named.and_then(|bytes| serde_json::from_slice(&bytes).ok());
         self.lives = named.and_then(|keeper| keeper.open());
-        self.comes_until = Instant::now() + Duration::from_millis(self.keeper.away_ms);
+        self.comes_until = Instant::now() + Duration::from_millis(keeper.away_ms);
     }
 
     /// Reads until when it is kept. What cannot be read says nothing.
     fn read(&mut self) {
-        self.until_ms = self.folder.kept_until().ok().flatten().map_or(0, |kept| kept.until_ms);
+        let kept = self.folder.kept_until().ok().flatten().unwrap_or_default();
+        self.until_ms = kept.until_ms;
+        self.is_lost |= self.epoch.is_some_and(|epoch| kept.since > epoch);
         let none = Timespec { tv_sec: 0, tv_nsec: 0 };
         // Never nothing: that would be no alarm at all.
         let alarm = Itimerspec { it_interval: none, it_value: timespec(Duration::from_millis(self.until_ms.max(1))) };
@@ -93,14 +131,11 @@ impl Kept {
 
     /// When it has to be looked at, though nothing happens.
     pub(super) fn next_time(&self) -> Option<Instant> {
-        self.lives.is_none().then_some(self.comes_until)
+        (self.lives.is_none() && self.keeper.is_some()).then_some(self.comes_until)
     }
 
     /// How it is kept now.
     pub(super) fn look(&mut self) -> Keeping {
-        if self.is_gone() {
-            return Keeping::Gone;
-        }
         let mut sink = [0; 4096];
         let mut has_news = boot_ms() >= self.until_ms;
         while rustix::io::read(&self.said, &mut sink).is_ok_and(|count| count > 0) {
@@ -109,24 +144,59 @@ impl Kept {
         if has_news {
             self.read();
         }
+        if self.is_lost || self.is_gone() {
+            return Keeping::Gone;
+        }
         self.has_lapsed = boot_ms() >= self.until_ms;
         if self.has_lapsed { Keeping::Lapsed } else { Keeping::Kept }
     }
 
     /// Whether its keeper is dead and none has come after it in time.
     fn is_gone(&mut self) -> bool {
+        let Some(away) = self.keeper.as_ref().map(|keeper| Duration::from_millis(keeper.away_ms)) else { return false };
         if let Some(handle) = self.lives.take() {
             if wait_for_any(&[&handle], Some(Duration::ZERO)).first() != Some(&true) {
                 self.lives = Some(handle);
                 return false;
             }
-            self.comes_until = Instant::now() + Duration::from_millis(self.keeper.away_ms);
+            self.comes_until = Instant::now() + away;
         }
         if Instant::now() < self.comes_until {
             return false;
         }
         self.look_for_keeper();
         self.lives.is_none()
+    }
+
+    /// Waits until it is kept, before anything is begun. What ended it instead, if something did.
+    pub(super) fn until_kept(&mut self, signals: &mut Signals) -> io::Result<Option<Cause>> {
+        loop {
+            match self.look() {
+                Keeping::Kept => return Ok(None),
+                Keeping::Gone => return Ok(Some(Cause::Unkept)),
+                Keeping::Lapsed => {}
+            }
+            for heard in signals.heard() {
+                match heard {
+                    Heard::Asked => return Ok(Some(Cause::Asked)),
+                    Heard::WindowGone => return Ok(Some(Cause::TerminalGone)),
+                    Heard::ChildEnded | Heard::WindowChanged => {}
+                }
+            }
+            self.wait(signals)?;
+        }
+    }
+
+    /// Waits until something is to be looked at, or a signal is heard.
+    pub(super) fn wait(&self, signals: &Signals) -> io::Result<()> {
+        let signal = signals.handle();
+        let handles = self.handles().into_iter().chain([signal.as_fd()]);
+        let mut polled: Vec<PollFd<'_>> = handles.map(|it| PollFd::from_borrowed_fd(it, PollFlags::IN)).collect();
+        let left = self.next_time().map(|at| timespec(at.saturating_duration_since(Instant::now())));
+        match poll(&mut polled, left.as_ref()) {
+            Ok(_) | Err(Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
     }
 
     pub(super) fn is_paused(&self) -> bool {

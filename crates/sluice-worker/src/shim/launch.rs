@@ -21,7 +21,7 @@ use rustix::termios::{InputModes, OptionalActions, Winsize, tcgetattr, tcsetattr
 use super::pane;
 use crate::process::{Identity, stat};
 use crate::session::folder::Folder;
-use crate::session::record::{Claim, Place, SessionId, Spec, StartRecord, VERSION, now_ms};
+use crate::session::record::{Cause, Claim, Place, SessionId, Spec, StartRecord, VERSION, now_ms};
 
 /// The argument that tells a launcher from a shim.
 pub(super) const FLAG: &str = "--launch";
@@ -51,6 +51,8 @@ pub(super) enum Ends {
 pub(super) enum Launched {
     Running(Box<Running>),
     Refused(String),
+    /// It was ended before.
+    Ended(Cause),
 }
 
 /// Starts the agent; when this returns its number is on disk.

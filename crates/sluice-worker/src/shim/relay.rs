@@ -107,7 +107,13 @@ pub(super) struct Relay {
 }
 
 impl Relay {
-    pub(super) fn new(folder: Folder, signals: Signals, control: Control, running: Running) -> io::Result<Self> {
+    pub(super) fn new(
+        folder: Folder,
+        signals: Signals,
+        control: Control,
+        keeper: Option<Kept>,
+        running: Running,
+    ) -> io::Result<Self> {
         let limits = running.spec.limits;
         let log = |name| Log::create(folder.path(), name, limits.output_head, limits.output_tail);
         let (sources, terminal) = match running.ends {
@@ -127,7 +133,6 @@ impl Relay {
         }
         let told = |error: &io::Error| note(&folder, &format!("no window: {error}"));
         let pane = Pane::open(&running.spec.place).inspect_err(told).ok().flatten();
-        let keeper = running.spec.keeper.clone().map(|keeper| Kept::new(keeper, folder.clone())).transpose()?;
         Ok(Self {
             folder,
             signals,

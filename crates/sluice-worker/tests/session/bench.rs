@@ -81,6 +81,7 @@ impl Bench {
             place: Place::Terminal { rows: 50, columns: 200, window: Some(window) },
             limits: Limits::default(),
             keeper: None,
+            lease: None,
             may_leave: false,
         }
     }

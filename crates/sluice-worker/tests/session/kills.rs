@@ -4,7 +4,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use sluice_worker::process::Identity;
-use sluice_worker::session::{Cause, End, Gone, How, Keeper, Spec, Standing, boot_ms};
+use sluice_worker::session::{Cause, End, Gone, How, Keeper, KeptUntil, Leases, Spec, Standing, boot_ms};
 
 use crate::bench::{Bench, LONG, PROMISED, hear, hear_pid, kill};
 
@@ -178,6 +178,39 @@ fn an_agent_that_is_paused_hears_nothing_of_its_end() {
     bench.sessions().end(&spec.id, LONG, "it is somebody else's").unwrap();
     assert_eq!(how(ended.recv_timeout(LONG).unwrap()), (End::Signal(9), Cause::Asked));
     assert!(!bench.path("trapped").exists(), "it would have run beside another");
+}
+
+/// Of a home on a store that another engine can own: all that it has started goes on, or none.
+#[test]
+fn what_a_home_has_started_goes_on_only_while_its_store_is_its_own() {
+    let bench = Bench::plain();
+    let ready = bench.fifo("ready");
+    let leases = Leases::new(bench.path("fence")).unwrap();
+    let say = |until_ms, since| leases.say(KeptUntil { until_ms, since, epoch: since }).unwrap();
+    let later = || boot_ms() + 300_000;
+    let spec = |id: &str, epoch| {
+        let text = format!("echo {id} >> begun; echo $$ > ready; while true; do sleep 1000; done");
+        Spec { lease: Some(leases.of(epoch)), ..bench.headless(id, &text, None) }
+    };
+    say(later(), 3);
+    let (living, ended) = bench.start_watched(&spec("first", 3));
+    hear(&ready);
+    say(boot_ms(), 3);
+    until(living.agent.pid, 'T');
+    assert!(bench.sessions().is_paused(&spec("first", 3).id));
+    say(later(), 3);
+    until(living.agent.pid, 'S');
+
+    // Another owned the store: what was started before ends, and nothing begins under what was before.
+    say(later(), 5);
+    assert_eq!(how(ended.recv_timeout(LONG).unwrap()), (End::Signal(9), Cause::Unkept));
+    let late = bench.sessions().start(&spec("late", 4)).unwrap().standing;
+    let Standing::Gone(Gone { how: How::Exited(exit), .. }) = late else { panic!("{late:?}") };
+    assert_eq!((matches!(exit.end, End::NotStarted(_)), exit.cause), (true, Cause::Unkept));
+    let (second, _) = bench.start_watched(&spec("second", 5));
+    hear(&ready);
+    assert_eq!(std::fs::read_to_string(bench.path("begun")).unwrap(), "first\nsecond\n");
+    kill(&second.shim);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use super::home::{LONG, Pipe};
@@ -151,6 +152,46 @@ fn an_agent_whose_worker_hangs_is_paused_all_the_same() {
     assert!(living.iter().all(|pid| is_paused(*pid)), "both are at it");
     first.goes_on();
     only_the_second_counts(&reef, &mission, &living, &goes);
+}
+
+#[test]
+fn an_engine_that_was_stopped_for_longer_than_a_lease_takes_no_work_away() {
+    let (reef, begins, goes) = prepared("[workers]\nlease_seconds = 2\nreconnect_seconds = 2\n");
+    let _worker = reef.hire("ann", "any");
+    let mission = reef.mission("dev-task");
+    begins.hear();
+    let living = of(&mission);
+    let engine = Pid::from_raw(reef.engine.as_ref().unwrap().pid()).unwrap();
+    kill_process(engine, Signal::STOP).unwrap();
+    until_paused(&living);
+    let (_never, quiet) = channel::<()>();
+    let _ = quiet.recv_timeout(Duration::from_secs(4)); // two whole leases
+    kill_process(engine, Signal::CONT).unwrap();
+    goes.let_go();
+    assert_eq!(reef.ended(&mission), DONE);
+    assert_eq!(counted(&reef, &mission, "plan"), (1, 1));
+}
+
+#[test]
+fn a_copy_of_a_worker_is_refused_while_the_worker_is_there() {
+    let (reef, begins, goes) = prepared("");
+    let _worker = reef.hire("ann", "any");
+    let mission = reef.mission("dev-task");
+    begins.hear();
+    let (copy, from) = (reef.machine("bob"), reef.machine("ann"));
+    let copied = std::process::Command::new("cp").arg("-a").arg(&from).arg(&copy).status().unwrap();
+    assert!(copied.success());
+    std::fs::rename(copy.join("workers/ann"), copy.join("workers/bob")).unwrap();
+    let (code, said) = reef.hire_unheard("bob", "any", &reef.worker, &reef.colony).ended();
+    assert_ne!(code, Some(0));
+    assert!(said.contains("is at work from another home: this one is a copy of it"), "{said}");
+    assert!(said.contains("remove the file `crab`"), "{said}");
+    goes.let_go();
+    assert_eq!(reef.ended(&mission), DONE);
+    assert_eq!(counted(&reef, &mission, "plan"), (1, 1));
+    // As a worker of its own it is welcome.
+    std::fs::remove_file(copy.join("workers/bob/crab")).unwrap();
+    drop(reef.hire("bob", "any"));
 }
 
 #[test]

@@ -124,6 +124,24 @@ impl Drop for Served {
     }
 }
 
+/// One question to whoever listens at an address. Nobody there is an answer too: 503.
+pub(crate) fn ask_at(address: &str, method: &str, path: &str, token: &str, body: &str) -> Answer {
+    let away = |error: std::io::Error| Answer { status: 503, head: String::new(), body: error.to_string() };
+    let mut stream = match TcpStream::connect(address) {
+        Ok(stream) => stream,
+        Err(error) => return away(error),
+    };
+    stream.set_read_timeout(Some(LONG)).unwrap();
+    let shown = format!("authorization: Bearer {token}\r\n");
+    let _ = stream.write_all(format!("{}{body}", request(method, path, &shown, body.len())).as_bytes());
+    let mut text = Vec::new();
+    match stream.read_to_end(&mut text) {
+        Ok(_) if !text.is_empty() => Answer::read(&String::from_utf8_lossy(&text)),
+        Ok(_) => away(std::io::ErrorKind::UnexpectedEof.into()),
+        Err(error) => away(error),
+    }
+}
+
 /// The head of a request; `more` are further lines of it.
 pub(crate) fn request(method: &str, path: &str, more: &str, length: usize) -> String {
     format!("{method} {path} HTTP/1.1\r\nhost: sluice\r\nconnection: close\r\n{more}content-length: {length}\r\n\r\n")

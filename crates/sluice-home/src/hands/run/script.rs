@@ -33,6 +33,7 @@ pub(super) fn hook(ground: &Arc<Ground>, seen: &SeenRun, effect: &str, script: &
         output_file: None,
         record,
         speaks_for: None,
+        ward: None,
     };
-    super::super::run_to_end(&script).map(drop)
+    super::super::run_to_end(ground, &script).map(drop)
 }

@@ -55,7 +55,7 @@ impl Relay {
         let sooner = Instant::now() + grace;
         match &mut self.phase {
             // It may be somebody else's work by now: it is not let go on to hear of its end.
-            Phase::Running if self.keeper.as_ref().is_some_and(Kept::is_paused) => {
+            Phase::Running if cause == Cause::Unkept || self.keeper.as_ref().is_some_and(Kept::is_paused) => {
                 signal_all(&below(), Signal::KILL);
                 self.phase = Phase::Ending { kill_at: None, cause };
             }

@@ -1,0 +1,95 @@
+//! A process of ours around a script, on a store that another engine can own: `sluice shim --ward FOLDER EPOCH PROGRAM …`.
+//!
+//! It starts the script when that may begin, pauses it with all that it has started when nobody says any more that it may go
+//! on, lets it go on when that is said again, and kills it when the store has had another owner since. Then it ends as the
+//! script has ended. Input and outputs are the script's own; it is in the same process group, and is told to end with it.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::process::{Command, ExitCode};
+
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getpid, set_child_subreaper, wait};
+
+use super::keeper::{Keeping, Kept};
+use super::signals::Signals;
+use crate::process::descendants;
+use crate::session::record::Lease;
+
+/// The argument that tells a ward from a shim.
+pub(crate) const FLAG: &str = "--ward";
+/// What a shell says of a program that cannot be started.
+const NOT_STARTED: u8 = 127;
+
+/// Runs a script under a lease, to its end.
+pub(super) fn run(folder: &OsStr, epoch: &OsStr, line: &[OsString]) -> ExitCode {
+    let epoch = epoch.to_str().and_then(|text| text.parse().ok()).unwrap_or(0);
+    let lease = Lease { folder: folder.into(), epoch };
+    match tend(&lease, line) {
+        Ok(status) => ended(status),
+        Err(error) => {
+            eprintln!(
+                "{} cannot be run: {error}",
+                line.first().map_or_else(Default::default, |it| it.to_string_lossy())
+            );
+            ExitCode::from(NOT_STARTED)
+        }
+    }
+}
+
+fn tend(lease: &Lease, line: &[OsString]) -> io::Result<Option<WaitStatus>> {
+    // The script is told to end with its group; we end when it has.
+    let mut signals = Signals::listen()?;
+    // What it leaves is paused with it.
+    set_child_subreaper(Some(getpid()))?;
+    let mut kept = Kept::under(lease, None)?;
+    if kept.until_kept(&mut signals)?.is_some() {
+        return Ok(None);
+    }
+    let (program, arguments) = line.split_first().ok_or(io::ErrorKind::InvalidInput)?;
+    let child = Command::new(program).args(arguments).spawn()?;
+    let child = Pid::from_raw(child.id().cast_signed()).ok_or(io::ErrorKind::NotFound)?;
+    loop {
+        signals.heard();
+        if let Some(status) = reap(child) {
+            return Ok(Some(status));
+        }
+        match kept.look() {
+            Keeping::Kept => kept.go_on(),
+            Keeping::Lapsed => kept.pause(),
+            Keeping::Gone => {
+                let below = descendants(getpid().as_raw_nonzero().get());
+                for identity in below {
+                    identity.signal(Signal::KILL);
+                }
+                let _ = wait(WaitOptions::empty());
+                return Ok(None);
+            }
+        }
+        kept.wait(&signals)?;
+    }
+}
+
+/// Takes note of every child that has ended. How the script did, if it is one of them.
+fn reap(child: Pid) -> Option<WaitStatus> {
+    loop {
+        match wait(WaitOptions::NOHANG) {
+            Ok(Some((pid, status))) if pid == child => return Some(status),
+            Ok(Some(_)) | Err(Errno::INTR) => {}
+            Ok(None) | Err(_) => return None,
+        }
+    }
+}
+
+/// Ends as the script has ended; killed, if it was not to go on.
+fn ended(status: Option<WaitStatus>) -> ExitCode {
+    let code = status.and_then(|status| status.exit_status());
+    if let Some(code) = code {
+        return ExitCode::from(u8::try_from(code).unwrap_or(u8::MAX));
+    }
+    let killed = Signal::KILL.as_raw();
+    let signal = status.map_or(killed, |status| status.terminating_signal().unwrap_or(killed));
+    // Ours first: it may be one that we hear.
+    let _ = signal_hook::low_level::emulate_default_handler(signal);
+    ExitCode::from(u8::try_from(128 + signal).unwrap_or(u8::MAX))
+}
