@@ -9,7 +9,7 @@ use sluice_core::task::{Asker, Input};
 use sluice_store::StreamId;
 
 use crate::bug::Bug;
-use crate::world::{CALM, Due, Life};
+use crate::world::{Asked, CALM, Due, Life};
 
 /// After so many steps an agent has had enough.
 const MOST_STEPS: u32 = 8;
@@ -32,9 +32,10 @@ impl Life {
     /// An agent does the next thing.
     pub(crate) fn agent(&mut self, stream: &StreamId, session: SessionId, stir: u64) {
         let Some(process) = self.ground.processes.get_mut(&(stream.clone(), session)) else { return };
-        if process.exit.is_some() || process.stir != stir {
+        if !process.is_at_work() || process.stir != stir {
             return;
         }
+        self.here = process.home;
         process.steps += 1;
         let (steps, role) = (process.steps, process.role);
         let cursed = self.ground.sheet(stream).is_cursed;
@@ -49,9 +50,9 @@ impl Life {
         if self.waits(stream, role) {
             return;
         }
-        self.works(stream, session, role);
+        let waits = self.works(stream, session, role, stir);
         let wait = 300 + self.soon(6_000);
-        if self.ground.living(stream).any(|living| living == session) {
+        if !waits && self.ground.living(stream).any(|living| living == session) {
             self.at(wait, Due::Agent { stream: stream.clone(), session, stir });
         }
     }
@@ -70,8 +71,9 @@ impl Life {
     }
 
     /// An agent picks a way out of the state that its task is in, does what that asks for, more or less, and takes it.
-    fn works(&mut self, stream: &StreamId, session: SessionId, role: Role) {
-        let Some(task) = self.watch.tasks.get(stream) else { return };
+    /// Whether it waits for an answer.
+    fn works(&mut self, stream: &StreamId, session: SessionId, role: Role, stir: u64) -> bool {
+        let Some(task) = self.watch.tasks.get(stream) else { return false };
         let (lifecycle, status) = (task.lifecycle.clone(), task.state.status);
         let gives_up = self.chance.percent(2);
         let ways: Vec<&Transition> = lifecycle
@@ -80,7 +82,7 @@ impl Life {
             .filter(|edge| edge.from == status && (gives_up || !lifecycle.state(edge.to).terminal))
             .collect();
         if ways.is_empty() {
-            return;
+            return false;
         }
         let way = *self.chance.pick(&ways);
         let verdict = way.gate.as_ref().is_some_and(|gate| gate.verdict.is_some());
@@ -92,15 +94,18 @@ impl Life {
             0..=13 => {
                 let to = lifecycle.state(way.to).name.clone();
                 self.note(&format!("{stream}: {session} asks for {}", to.as_str()));
+                let mut asked = Some(Asked::Moves { stream: stream.clone(), session, stir });
                 for _ in 0..=usize::from(self.chance.percent(10)) {
                     let evidence = self.ground.sheet(stream).evidence();
                     let by = Asker::Session(session);
-                    self.say(stream, None, Input::Move { by, to: to.clone(), evidence, room: Room::Unasked });
+                    self.say(stream, asked.take(), Input::Move { by, to: to.clone(), evidence, room: Room::Unasked });
                 }
+                return self.is_heard();
             }
             14..=16 => self.exits(stream, session, Exit::Code(0)),
             _ => {}
         }
+        false
     }
 
     /// Somebody writes what a gate asks for.
@@ -141,6 +146,7 @@ impl Life {
         self.note(&format!("{stream}: {session} exits, {exit:?}"));
         if let Some(process) = self.ground.processes.get_mut(&(stream.clone(), session)) {
             process.exit = Some(exit);
+            self.here = process.home;
         }
         let wait = self.soon(300);
         self.at(wait, Due::Exited { stream: stream.clone(), session });
@@ -164,7 +170,9 @@ impl Life {
         let sessions = [task.state.main.clone(), task.state.beside.clone()];
         for session in sessions.iter().filter(|session| session.is_living()) {
             let Some(id) = session.agent().map(|agent| agent.id) else { continue };
-            let process = self.ground.processes.get(&(stream.clone(), id)).map(|process| process.exit);
+            let process = self.ground.processes.get(&(stream.clone(), id));
+            // What another home has started is not seen from here.
+            let process = process.filter(|process| process.home == self.here).map(|process| process.exit);
             match (process, session) {
                 (Some(None), _) => {
                     self.note(&format!("{stream}: {id} is found alive"));

@@ -31,11 +31,47 @@ pub enum Bug {
     ForgetsReservations,
     /// It takes what a session asks for as if a person asked.
     TrustsSessions,
+    /// What it has started goes on when its time is over, and beside what the next owner starts.
+    LeavesWorkRunning,
+    /// It acts and answers after its time, until a write tells it that the store is another's.
+    ActsWithoutOwnership,
+    /// It takes a store again that has been another's, and goes on with what it remembers.
+    KeepsOldMemory,
+    /// It takes up what it had started, although the store has been another's meanwhile.
+    AdoptsWhatWasAnothers,
+    /// It has the name of another engine, for which the store takes it.
+    SharesItsName,
+    /// It takes a batch whose fate is unknown for one that is not stored.
+    TakesDoubtForNo,
+    /// It takes a batch whose fate is unknown for one that is stored.
+    TakesDoubtForYes,
+    /// It takes a stream that cannot be read now for one that is not there.
+    TakesAFailedReadForNothing,
+    /// It takes it for the outcome of an effect that the store cannot be reached.
+    TakesAFailedReadForAnOutcome,
+    /// It says nothing about an effect at which its hands panicked.
+    SwallowsPanics,
+    /// It settles a performance that could not be made, and tells the step nothing.
+    SettlesWithoutReport,
+    /// It finds an agent dead whose death it has noted, and takes that for another one.
+    AdoptsTheDead,
+    /// It believes the wall's clock when that is set.
+    TrustsTheWallClock,
+    /// It slept, and takes the silence of workers for their death.
+    SleepsThroughLeases,
+    /// It leaves the timers of a run that has ended.
+    LeavesTimers,
+    /// It waits for the task of a step on a thread.
+    WaitsOnAThread,
+    /// It begins another task when it is not known whether it has begun the next.
+    BeginsOneMore,
+    /// It does what it has said that it does not.
+    DoesWhatWasGivenUp,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Bug; 14] = [
+    pub const ALL: [Bug; 32] = [
         Bug::AnswersBeforeDurable,
         Bug::ForgetsEffects,
         Bug::HandsOutTwice,
@@ -50,5 +86,23 @@ impl Bug {
         Bug::EndsBeforeDurable,
         Bug::ForgetsReservations,
         Bug::TrustsSessions,
+        Bug::LeavesWorkRunning,
+        Bug::ActsWithoutOwnership,
+        Bug::KeepsOldMemory,
+        Bug::AdoptsWhatWasAnothers,
+        Bug::SharesItsName,
+        Bug::TakesDoubtForNo,
+        Bug::TakesDoubtForYes,
+        Bug::TakesAFailedReadForNothing,
+        Bug::TakesAFailedReadForAnOutcome,
+        Bug::SwallowsPanics,
+        Bug::SettlesWithoutReport,
+        Bug::AdoptsTheDead,
+        Bug::TrustsTheWallClock,
+        Bug::SleepsThroughLeases,
+        Bug::LeavesTimers,
+        Bug::WaitsOnAThread,
+        Bug::BeginsOneMore,
+        Bug::DoesWhatWasGivenUp,
     ];
 }

@@ -35,6 +35,8 @@ const OWN: &[&str] = &[
      - {name: ship, type: script, needs: [check], when: \"check.result == 'PASS'\", command: ship}\n",
     "name: fan\nsteps:\n  - {name: each, type: parallel-agents, for_each: [a, b, c, d, e], max_concurrent: 2, prompt: 'do ${item}'}\n  \
      - {name: polish, type: agent-loop, max_iterations: 2, prompt: p, arbiter_prompt: q}\n",
+    "name: tasks\nmax_parallel: 3\nsteps:\n  - {name: a, type: task, needs: [], summary: a}\n  - {name: b, type: task, needs: [], summary: b}\n  \
+     - {name: c, type: task, needs: [], summary: c}\n  - {name: d, type: script, needs: [a, b, c], always: true, command: d}\n",
 ];
 
 /// A lifecycle with what the built-in ones lack: the hooks that reach out, an agent and a run that are started on entering
@@ -64,6 +66,7 @@ transitions:
       - {action: create_pr}
       - {action: spawn_reviewer, prompt: judge, harness: review, permissions: reduced}
       - {action: notify, message: 'round {review_round}'}
+      - {action: spawn_next}
   - from: review
     to: work
     gate: {section: '## Review', verdict: FAIL}
@@ -85,8 +88,8 @@ transitions:
   - {from: shown, to: work, hooks: [{action: spawn_agent, prompt: work}]}
   - {from: shown, to: done, hooks: [{action: kill_session}, {action: release_workspace}, {action: spawn_next}]}
   - {from: pending, to: cancelled}
-  - {from: work, to: cancelled, hooks: [{action: kill_session}, {action: release_workspace}]}
-  - {from: review, to: cancelled, hooks: [{action: kill_session}, {action: release_workspace}]}
+  - {from: work, to: cancelled, hooks: [{action: kill_session}, {action: release_workspace}, {action: spawn_next}]}
+  - {from: review, to: cancelled, hooks: [{action: kill_session}, {action: release_workspace}, {action: spawn_next}]}
   - {from: shown, to: cancelled, hooks: [{action: kill_session}, {action: release_workspace}]}
 exit_monitoring:
   rules:

@@ -19,6 +19,10 @@ const POOL: usize = 2;
 pub(crate) struct Process {
     pub(crate) place: Place,
     pub(crate) role: Role,
+    /// Whose it is: no other engine sees it.
+    pub(crate) home: usize,
+    /// It does nothing until it is let go on.
+    pub(crate) is_paused: bool,
     /// How it ended; `None` while it lives.
     pub(crate) exit: Option<Exit>,
     /// Somebody tried to end it and could not.
@@ -27,6 +31,12 @@ pub(crate) struct Process {
     pub(crate) steps: u32,
     /// Grows when it is spoken to, so that what it was about to do is not done twice.
     pub(crate) stir: u64,
+}
+
+impl Process {
+    pub(crate) fn is_at_work(&self) -> bool {
+        self.exit.is_none() && !self.is_paused
+    }
 }
 
 /// TASK.md and the branch beside it.
@@ -53,6 +63,11 @@ impl Sheet {
         Evidence { body, work: Work::Read(Standing { head, commit, tree, dirty: String::new() }) }
     }
 
+    /// Whether a section begins with this text.
+    pub(crate) fn says(&self, title: &str, text: &str) -> bool {
+        self.sections.get(title).is_some_and(|section| section.starts_with(text))
+    }
+
     /// Somebody writes a section; the text is never the same twice.
     pub(crate) fn write(&mut self, title: &str, text: &str) {
         self.edits += 1;
@@ -72,38 +87,26 @@ pub(crate) struct Ground {
     pub(crate) runs: BTreeMap<(StreamId, String), Option<RunEnd>>,
     /// Which task each worktree is bound to.
     bound: BTreeMap<WorkspaceName, StreamId>,
-    /// Kept free by the engine that runs, until what it is for is durable.
-    pub(crate) kept: BTreeSet<WorkspaceName>,
     pub(crate) sheets: BTreeMap<StreamId, Sheet>,
-    /// What has been done, by the key of its effect.
-    done: BTreeSet<(StreamId, String)>,
+    /// Which task was begun because another asked for the next, by that one and its effect.
+    pub(crate) chosen: BTreeMap<(StreamId, String), StreamId>,
     /// Tasks whose worktree somebody tried to release and could not, or would not because of a process in it.
     pub(crate) clinging: BTreeSet<StreamId>,
 }
 
 impl Ground {
-    /// Notes that an effect has been done.
-    pub(crate) fn does(&mut self, stream: &StreamId, key: &str) {
-        self.done.insert((stream.clone(), key.to_owned()));
-    }
-
-    pub(crate) fn was_done(&self, stream: &StreamId, key: &str) -> bool {
-        self.done.contains(&(stream.clone(), key.to_owned()))
-    }
-
     pub(crate) fn sheet(&mut self, stream: &StreamId) -> &mut Sheet {
         self.sheets.entry(stream.clone()).or_default()
     }
 
     /// A worktree that nobody has, as far as the disk and this engine know.
-    pub(crate) fn free(&self, in_use: &BTreeSet<WorkspaceName>) -> Option<WorkspaceName> {
+    pub(crate) fn free(
+        &self,
+        in_use: &BTreeSet<WorkspaceName>,
+        kept: &BTreeSet<WorkspaceName>,
+    ) -> Option<WorkspaceName> {
         let all = (1..=POOL).map(|number| WorkspaceName(format!("w{number}")));
-        all.into_iter().find(|it| !self.bound.contains_key(it) && !self.kept.contains(it) && !in_use.contains(it))
-    }
-
-    /// What was kept free is no longer, or is somebody's by now.
-    pub(crate) fn give_back(&mut self, kept: Option<WorkspaceName>) {
-        self.kept.retain(|name| Some(name) != kept.as_ref());
+        all.into_iter().find(|it| !self.bound.contains_key(it) && !kept.contains(it) && !in_use.contains(it))
     }
 
     pub(crate) fn bound_to(&self, stream: &StreamId) -> Option<&WorkspaceName> {
@@ -131,9 +134,9 @@ impl Ground {
         }
     }
 
-    /// The sessions of a task whose process lives.
+    /// The sessions of a task whose process lives and is not paused.
     pub(crate) fn living(&self, stream: &StreamId) -> impl Iterator<Item = SessionId> {
-        let of_task = self.processes.iter().filter(move |((task, _), it)| task == stream && it.exit.is_none());
+        let of_task = self.processes.iter().filter(move |((task, _), it)| task == stream && it.is_at_work());
         of_task.map(|((_, id), _)| *id)
     }
 
@@ -156,24 +159,59 @@ impl Ground {
     }
 
     /// A process starts: never a second one in the same place, of the same role, or without the task's own worktree.
-    pub(crate) fn start(&mut self, stream: &StreamId, start: &StartSession) -> Result<(), String> {
-        let rival = self.processes.iter().find(|((task, _), it)| {
-            task == stream && it.exit.is_none() && (it.place == start.place || it.role == start.role)
-        });
-        if let Some(((_, other), _)) = rival {
-            return Err(format!("{stream}: {} starts while {other} lives in its place", start.session));
-        }
+    pub(crate) fn start(&mut self, stream: &StreamId, start: &StartSession, home: usize) -> Result<(), String> {
+        self.is_alone(stream, start.session, start.place, start.role)?;
         if self.bound_to(stream) != Some(&start.workspace) {
             return Err(format!("{stream}: {} starts in {}, which is not its", start.session, start.workspace.0));
         }
         let (place, role) = (start.place, start.role);
-        let process = Process { place, role, exit: None, withstood: false, steps: 0, stir: 0 };
+        let process = Process { place, role, home, is_paused: false, exit: None, withstood: false, steps: 0, stir: 0 };
         self.processes.insert((stream.clone(), start.session), process);
         Ok(())
     }
 
-    /// The engine that ran is gone.
-    pub(crate) fn killed(&mut self) {
-        self.kept.clear();
+    fn is_alone(&self, stream: &StreamId, session: SessionId, place: Place, role: Role) -> Result<(), String> {
+        let rival = self.processes.iter().find(|((task, other), it)| {
+            task == stream && *other != session && it.is_at_work() && (it.place == place || it.role == role)
+        });
+        match rival {
+            Some(((_, other), _)) => Err(format!("{stream}: {session} works while {other} lives in its place")),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether a session was ever started here.
+    pub(crate) fn knows(&self, stream: &StreamId, session: SessionId, home: usize) -> bool {
+        self.processes.get(&(stream.clone(), session)).is_some_and(|process| process.home == home)
+    }
+
+    /// The processes of a home do nothing for a while.
+    pub(crate) fn pauses(&mut self, home: usize) {
+        self.processes.values_mut().filter(|it| it.home == home).for_each(|it| it.is_paused = it.exit.is_none());
+    }
+
+    /// They go on. Says who does.
+    pub(crate) fn resumes(&mut self, home: usize) -> Result<Vec<(StreamId, SessionId, u64)>, String> {
+        let mut awake = Vec::new();
+        for ((stream, session), process) in &mut self.processes {
+            if process.home == home && std::mem::take(&mut process.is_paused) && process.exit.is_none() {
+                process.stir += 1;
+                awake.push((stream.clone(), *session, process.stir));
+            }
+        }
+        for (stream, session, _) in &awake {
+            if let Some(process) = self.processes.get(&(stream.clone(), *session)) {
+                self.is_alone(stream, *session, process.place, process.role)?;
+            }
+        }
+        Ok(awake)
+    }
+
+    /// They are ended.
+    pub(crate) fn ends(&mut self, home: usize) {
+        for process in self.processes.values_mut().filter(|it| it.home == home) {
+            process.exit.get_or_insert(Exit::Signal(9));
+            process.is_paused = false;
+        }
     }
 }

@@ -1,7 +1,6 @@
 //! The engine's own hands at work for tasks: they are slow, they fail, and they are killed with the engine. What they
-//! have done is still done then, and by its key they know that they need not do it again.
+//! have done is still done then, and they look at the world to see that it need not be done again.
 
-use sluice_core::machine::Moment;
 use sluice_core::task::effect::StartSession;
 use sluice_core::task::input::{Found, Outcome as Ended, Room, RunEnd};
 use sluice_core::task::session::{Exit, Place, SessionId};
@@ -13,6 +12,7 @@ use sluice_engine::reactor::{Assignment, Message, Token};
 use sluice_store::StreamId;
 
 use crate::bug::Bug;
+use crate::watch::TaskWatch;
 use crate::world::{Asked, CALM, Due, Life};
 
 /// Whether this is the stream of a task.
@@ -23,7 +23,7 @@ pub(crate) fn is_task(stream: &StreamId) -> bool {
 impl Life {
     /// Something is said to a task by whoever its input names.
     pub(crate) fn say(&mut self, stream: &StreamId, asked: Option<Asked>, input: Input) {
-        if self.is_down {
+        if !self.is_heard() {
             return;
         }
         self.watch.asks(stream, input.asker());
@@ -34,11 +34,10 @@ impl Life {
         self.number += 1;
         let token = Token(self.number);
         let token = asked.map(|asked| {
-            self.asked.insert(token, asked);
+            self.engine().asked.insert(token, asked);
             token
         });
-        let message = Message::Say { token, stream: stream.clone(), said: Said::Task(input) };
-        self.reactor.receive(message, Moment(self.now));
+        self.hear(Message::Say { token, stream: stream.clone(), said: Said::Task(input) });
     }
 
     /// Looks for a workspace, and keeps it free until what it is for is known.
@@ -48,7 +47,7 @@ impl Life {
         }
         match self.free_workspace() {
             Some(name) => {
-                self.ground.kept.insert(name.clone());
+                self.engine().kept.insert(name.clone());
                 (Room::Reserved(name.clone()), Some(name))
             }
             None => (Room::Full, None),
@@ -60,55 +59,86 @@ impl Life {
             Some(Bug::ForgetsReservations) => Default::default(),
             _ => self.watch.workspaces(),
         };
-        self.ground.free(&in_use)
+        self.ground.free(&in_use, &self.engines[self.here].kept)
     }
 
     pub(crate) fn hand_to_task(&mut self, assignment: Assignment) -> Result<(), String> {
         self.note(&format!("{}: {} begins", assignment.stream, assignment.effect.id));
-        self.watch.task_begins(&assignment.stream, &assignment.effect.id)?;
+        self.watch.task_begins(&assignment.stream, &assignment.effect.id, self.here)?;
         let wait = if self.chance.percent(5) { self.soon(20_000) } else { self.soon(600) };
         self.at(wait, Due::Acts { assignment });
         self.is_in_peril(4, 900);
         Ok(())
     }
 
+    /// Something is done to the world, unless the time in which the engine may do that is over. Then nothing is said
+    /// about it either: it is taken up again by whoever owns the store next.
     pub(crate) fn acts(&mut self, assignment: Assignment) -> Result<(), String> {
+        if !self.may_act() {
+            self.at(200, Due::Acts { assignment });
+            return Ok(());
+        }
         let outcome = self.carries_out(&assignment)?;
         let wait = self.soon(300);
         self.at(wait, Due::Answers { assignment, outcome });
         Ok(())
     }
 
-    pub(crate) fn answers(&mut self, it: &Assignment, outcome: Ended) {
+    pub(crate) fn answers(&mut self, it: &Assignment, outcome: Ended) -> Result<(), String> {
         self.note(&format!("{}: {} is answered {outcome:?}", it.stream, it.effect.id));
-        self.watch.task_ends(&it.stream);
-        for _ in 0..=usize::from(self.chance.percent(5)) {
-            let outcome = Done::Task(outcome.clone());
-            let (stream, effect) = (it.stream.clone(), it.effect.id.clone());
-            let message = Message::Ended { token: None, stream, effect, dispatch: it.dispatch, outcome };
-            self.reactor.receive(message, Moment(self.now));
-        }
+        self.watch.task_ends(&it.stream, self.here);
+        self.reports(it, &Done::Task(outcome))
     }
 
     /// Does to the world what a task wants done.
     pub(crate) fn carries_out(&mut self, it: &Assignment) -> Result<Ended, String> {
-        let stream = &it.stream;
-        let effect = task_effect::read(&it.effect.id, &it.effect.data).map_err(|error| error.to_string())?;
-        let again = self.ground.was_done(stream, &it.effect.id);
-        let unlucky = self.chance.percent(if self.now < CALM { 7 } else { 2 });
-        let outcome = match unlucky && !again {
-            true => self.fails(stream, &effect.instruction),
-            false => match &effect.instruction {
-                Instruction::StartRun { workspace, .. } => {
-                    self.starts_run(stream, &it.effect.id, workspace.as_ref(), again)?
-                }
-                other => self.succeeds(stream, other, again)?,
-            },
-        };
-        if matches!(outcome, Ended::Ok(_)) {
-            self.ground.does(stream, &it.effect.id);
+        let (stream, key) = (&it.stream, &it.effect.id);
+        if !self.is_owner(self.here) {
+            return Err(format!("{stream}: {key} is done by an engine whose store is another's"));
         }
-        Ok(outcome)
+        let effect = task_effect::read(key, &it.effect.data).map_err(|error| error.to_string())?;
+        let unlucky = self.chance.percent(if self.now < CALM { 7 } else { 2 });
+        match unlucky && !self.is_done(stream, key, &effect.instruction) {
+            true => Ok(self.fails(stream, &effect.instruction)),
+            false => match &effect.instruction {
+                Instruction::StartRun { workspace, .. } => self.starts_run(stream, key, workspace.as_ref()),
+                Instruction::SpawnNext => self.spawns_next(stream, key),
+                other => self.succeeds(stream, other),
+            },
+        }
+    }
+
+    pub(crate) fn is_done_already(&self, it: &Assignment) -> Result<bool, String> {
+        let effect = task_effect::read(&it.effect.id, &it.effect.data).map_err(|error| error.to_string())?;
+        Ok(self.is_done(&it.stream, &it.effect.id, &effect.instruction))
+    }
+
+    /// Whether the world shows that something is done already.
+    fn is_done(&self, stream: &StreamId, key: &str, instruction: &Instruction) -> bool {
+        let run = |run: &str| self.ground.runs.get(&(stream.clone(), run.to_owned()));
+        match instruction {
+            Instruction::AcquireWorkspace { .. } => self.ground.bound_to(stream).is_some(),
+            Instruction::ReleaseWorkspace { .. } => self.ground.bound_to(stream).is_none(),
+            Instruction::StartSession(start) => self.ground.knows(stream, start.session, self.here),
+            Instruction::StartRun { .. } => run(key).is_some(),
+            Instruction::CancelRun { run: id } => run(id).is_some_and(Option::is_some),
+            Instruction::EndSession { .. }
+            | Instruction::TypeToWorker { .. }
+            | Instruction::SpawnNext
+            | Instruction::PushBranch
+            | Instruction::CreatePr
+            | Instruction::DeleteRemoteBranch
+            | Instruction::Notify { .. }
+            | Instruction::WriteArtifact { .. }
+            | Instruction::RunCommand { .. } => false,
+        }
+    }
+
+    /// Nothing is done of what a task wants.
+    pub(crate) fn fails_at(&mut self, it: &Assignment) -> Result<(), String> {
+        let effect = task_effect::read(&it.effect.id, &it.effect.data).map_err(|error| error.to_string())?;
+        self.fails(&it.stream, &effect.instruction);
+        Ok(())
     }
 
     /// Nothing is done, and that has consequences.
@@ -140,21 +170,21 @@ impl Life {
         Ended::Failed("no luck".into())
     }
 
-    fn succeeds(&mut self, stream: &StreamId, instruction: &Instruction, again: bool) -> Result<Ended, String> {
+    fn succeeds(&mut self, stream: &StreamId, instruction: &Instruction) -> Result<Ended, String> {
         match instruction {
             Instruction::AcquireWorkspace { reserved } => return self.acquires(stream, reserved.as_ref()),
             Instruction::ReleaseWorkspace { workspace } => self.ground.release(stream, workspace)?,
-            Instruction::StartSession(start) => self.starts(stream, start, again)?,
+            Instruction::StartSession(start) => self.starts_session(stream, start)?,
             Instruction::EndSession { sessions, .. } => sessions.iter().for_each(|id| self.ends(stream, *id)),
             Instruction::TypeToWorker { session, .. } => {
                 let worker = self.ground.processes.get(&(stream.clone(), *session));
-                match worker.map(|it| (it.place, it.exit)) {
-                    Some((Place::Main, None)) => self.speak_to(stream),
-                    Some((Place::Main, Some(_))) => return Ok(Ended::Failed("it is gone".into())),
-                    Some((Place::Beside, _)) | None => return Err(format!("{stream}: {session} is no worker of it")),
+                let here = worker.filter(|it| it.home == self.here && it.exit.is_none()).is_some();
+                match worker.map(|it| it.place) {
+                    Some(Place::Main) if here => self.speak_to(stream),
+                    Some(Place::Main) => return Ok(Ended::Failed("it is gone".into())),
+                    Some(Place::Beside) | None => return Err(format!("{stream}: {session} is no worker of it")),
                 }
             }
-            Instruction::SpawnNext if !again => self.spawns_next(),
             Instruction::CreatePr => return Ok(Ended::Ok(Found::PullRequest(format!("pull/{stream}")))),
             Instruction::CancelRun { run } => {
                 if let Some(end) = self.ground.runs.get_mut(&(stream.clone(), run.clone())) {
@@ -170,7 +200,7 @@ impl Life {
                 let sheet = self.ground.sheet(stream);
                 sheet.frontmatter.clone_from(frontmatter);
                 sheet.is_behind = false;
-                if let Some(text) = feedback.as_ref().filter(|_| !again) {
+                if let Some(text) = feedback.as_ref().filter(|text| !sheet.says("Feedback", text)) {
                     sheet.write("Feedback", text);
                 }
             }
@@ -194,12 +224,16 @@ impl Life {
         Ok(Ended::Ok(if unnamed { Found::Nothing } else { Found::Workspace(name) }))
     }
 
-    fn starts(&mut self, stream: &StreamId, start: &StartSession, again: bool) -> Result<(), String> {
-        if again && self.bug != Some(Bug::StartsTwice) {
+    fn starts_session(&mut self, stream: &StreamId, start: &StartSession) -> Result<(), String> {
+        let is_there = self.ground.knows(stream, start.session, self.here);
+        if is_there && !self.has(Bug::StartsTwice) {
             return Ok(());
         }
+        if is_there {
+            return Err(format!("{stream}: {} is started twice", start.session));
+        }
         self.note(&format!("{stream}: {} lives as {}", start.session, start.role.word()));
-        self.ground.start(stream, start)?;
+        self.ground.start(stream, start, self.here)?;
         let wait = self.soon(3_000);
         self.at(wait, Due::Agent { stream: stream.clone(), session: start.session, stir: 0 });
         Ok(())
@@ -207,7 +241,8 @@ impl Life {
 
     /// Ends a process. Whoever watches it may say so as well.
     fn ends(&mut self, stream: &StreamId, session: SessionId) {
-        let Some(process) = self.ground.processes.get_mut(&(stream.clone(), session)) else { return };
+        let process = self.ground.processes.get_mut(&(stream.clone(), session));
+        let Some(process) = process.filter(|process| process.home == self.here) else { return };
         if process.exit.is_none() {
             process.exit = Some(Exit::Signal(9));
             self.note(&format!("{stream}: {session} is ended"));
@@ -218,15 +253,23 @@ impl Life {
         }
     }
 
-    /// The next task that waits to be begun is begun.
-    fn spawns_next(&mut self) {
-        let tasks = &self.watch.tasks;
-        let next = tasks.iter().find(|(_, task)| task.status() == "pending").map(|(stream, _)| stream.clone());
-        let Some(stream) = next else { return };
+    /// The next task that waits to be begun is begun: once for each time that this is asked, however often it is tried.
+    fn spawns_next(&mut self, stream: &StreamId, key: &str) -> Result<Ended, String> {
+        let nothing = Ok(Ended::Ok(Found::Nothing));
+        let cause = (stream.clone(), key.to_owned());
+        let chosen = self.ground.chosen.get(&cause).filter(|_| !self.has(Bug::BeginsOneMore)).cloned();
+        let is_next = |task: &TaskWatch| task.status() == "pending";
+        let waiting = || self.watch.tasks.iter().find(|(_, task)| is_next(task)).map(|(stream, _)| stream.clone());
+        let Some(stream) = chosen.or_else(waiting) else { return nothing };
+        if self.ground.chosen.insert(cause, stream.clone()).is_some_and(|before| before != stream) {
+            return Err(format!("{key} begins {stream}, and has begun another before"));
+        }
+        self.is_in_peril(30, 300);
         let (room, kept) = self.room();
         let evidence = self.ground.sheet(&stream).evidence();
         self.note(&format!("{stream}: is next, with {room:?}"));
         self.say(&stream, Some(Asked::Goes(kept)), Input::Spawn { by: Asker::Engine, evidence, room });
+        nothing
     }
 }
 

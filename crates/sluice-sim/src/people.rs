@@ -3,19 +3,26 @@
 
 mod tasks;
 
-use sluice_core::machine::Moment;
 use sluice_core::run::{Given, Input, Mode, Origin};
 use sluice_engine::actor::Said;
 use sluice_engine::reactor::{Message, Token};
 use sluice_engine::run_actor::RunActor;
 use sluice_store::StreamId;
 
+use crate::bug::Bug;
 use crate::definitions;
 use crate::watch::run_of;
-use crate::world::{Asked, Life};
+use crate::work::{ELSEWHERE, OWN};
+use crate::world::{Asked, Due, Life};
 
 impl Life {
     pub(crate) fn person(&mut self) {
+        if self.chance.percent(20) {
+            self.here = self.some_engine();
+        }
+        if !self.is_heard() {
+            return;
+        }
         if self.chance.percent(50) {
             return self.person_with_tasks();
         }
@@ -32,8 +39,16 @@ impl Life {
                 None => return,
             },
         };
+        self.says(stream, input);
+    }
+
+    /// A person says something to a run.
+    fn says(&mut self, stream: StreamId, input: Input) {
         self.note(&format!("{stream}: a person says {input:?}"));
-        self.reactor.receive(Message::Say { token: None, stream, said: Said::Run(input) }, Moment(self.now));
+        self.number += 1;
+        let token = Token(self.number);
+        self.engine().asked.insert(token, Asked::Hears(stream.clone()));
+        self.hear(Message::Say { token: Some(token), stream, said: Said::Run(input) });
     }
 
     fn start_run(&mut self) {
@@ -50,13 +65,40 @@ impl Life {
             origin: Origin::default(),
         };
         self.note(&format!("{id}: starts {}", known.plan.recipe.name));
-        let now = Moment(self.now);
-        let (actor, change) = RunActor::create(known.plan.clone(), known.digest.to_string(), "sim".into(), given, now);
+        let now = self.moment();
+        let group = *self.chance.pick(&[OWN, ELSEWHERE]);
+        let (actor, change) = RunActor::create(known.plan.clone(), known.digest.to_string(), group.into(), given, now);
         let (token, stream) = (Token(self.number), StreamId::new(id));
-        self.asked.insert(token, Asked::Begins(stream.clone(), None));
+        self.waits_for(token, Asked::Begins(stream.clone(), None));
         let blobs = vec![(known.digest, b"pinned".to_vec())];
-        let message = Message::Create { token: Some(token), stream, actor: Box::new(actor), change, blobs };
-        self.reactor.receive(message, now);
+        let actor = self.run(actor);
+        self.hear(Message::Create { token: Some(token), stream, actor, change, blobs });
+    }
+
+    /// Somebody waits for an answer, for a while.
+    fn waits_for(&mut self, token: Token, asked: Asked) {
+        self.engine().asked.insert(token, asked);
+        let patience = 300 + self.soon(5_000);
+        self.at(patience, Due::GivesUp(token));
+    }
+
+    /// Somebody waits no longer. What can be taken back never happens; what cannot is on its way, and they are told so.
+    pub(crate) fn gives_up(&mut self, token: Token) -> Result<(), String> {
+        let engine = &mut self.engines[self.here];
+        if !matches!(engine.asked.get(&token), Some(Asked::Begins(..))) {
+            return Ok(());
+        }
+        let is_broken = self.bug == Some(Bug::DoesWhatWasGivenUp);
+        if !is_broken && !engine.reactor.can_withdraw(token) {
+            return Ok(());
+        }
+        if !is_broken {
+            engine.reactor.withdraw(token);
+        }
+        let Some(Asked::Begins(stream, kept)) = engine.asked.remove(&token) else { return Ok(()) };
+        engine.kept.retain(|name| Some(name) != kept.as_ref());
+        self.note(&format!("{stream}: whoever wanted it gives it up"));
+        self.watch.denied(&stream)
     }
 
     fn open_question(&mut self, stream: &StreamId) -> Option<Input> {
@@ -72,8 +114,7 @@ impl Life {
         let runs = self.watch.runs();
         let asked = runs.into_iter().find_map(|stream| self.open_question(&stream).map(|input| (stream, input)));
         let Some((stream, input)) = asked else { return false };
-        self.note(&format!("{stream}: a person says {input:?}"));
-        self.reactor.receive(Message::Say { token: None, stream, said: Said::Run(input) }, Moment(self.now));
+        self.says(stream, input);
         true
     }
 }

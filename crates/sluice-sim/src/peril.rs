@@ -1,8 +1,7 @@
-//! The hand that kills the process of a simulated life between any two steps, and starts it again.
+//! What happens to the processes of engines: they are killed between any two steps, stopped by a signal for a while, cut
+//! off from the store, and their wall's clock is set.
 
-use sluice_core::machine::Moment;
 use sluice_engine::actor::Outcome as Done;
-use sluice_engine::reactor::{Message, Reactor};
 
 use crate::bug::Bug;
 use crate::world::{CALM, Due, Life};
@@ -12,65 +11,111 @@ impl Life {
     pub(crate) fn is_in_peril(&mut self, percent: u64, soon: u64) {
         if self.perils > 0 && self.now < CALM && self.chance.percent(percent) {
             self.perils -= 1;
-            let wait = self.soon(soon);
-            self.at(wait, Due::Killed);
+            let (wait, here) = (self.soon(soon), self.here);
+            self.at(wait, Due::Killed(here));
         }
     }
 
-    pub(crate) fn killed(&mut self) -> Result<(), String> {
-        if self.is_down {
+    pub(crate) fn some_engine(&mut self) -> usize {
+        usize::try_from(self.chance.below(self.engines.len() as u64)).unwrap_or(0)
+    }
+
+    /// When engines are stopped, cut off from the store, and their clocks set.
+    pub(crate) fn perils_of_time(&mut self) {
+        for _ in 0..self.chance.below(3) {
+            let (wait, place, time) = (self.soon(60_000), self.some_engine(), 500 + self.soon(25_000));
+            self.at(wait, Due::Stops(place, time));
+        }
+        for _ in 0..self.chance.below(3) {
+            let (wait, place, time) = (self.soon(60_000), self.some_engine(), 500 + self.soon(20_000));
+            self.at(wait, Due::Cuts(place, time));
+        }
+        for _ in 0..self.chance.below(3) {
+            let (wait, place, by) = (self.soon(60_000), self.some_engine(), self.soon(1_200_000) - 600_000);
+            self.at(wait, Due::Jumps(place, by));
+        }
+    }
+
+    /// Whether a signal has stopped an engine.
+    pub(crate) fn is_stopped(&self, place: usize) -> bool {
+        self.now < self.engines[place].stopped_until
+    }
+
+    pub(crate) fn stops(&mut self, place: usize, time: i64) {
+        self.here = place;
+        if !self.engine().is_down() {
+            self.note(&format!("is stopped for {time} ms"));
+            let until = self.now + time;
+            self.engine().stopped_until = until;
+            self.engine().slept = time;
+        }
+    }
+
+    /// An engine that goes on after it was stopped notices that before it does anything else.
+    pub(crate) fn wakes_up(&mut self) {
+        let (here, now) = (self.here, self.moment());
+        let slept = if self.is_stopped(here) { 0 } else { std::mem::take(&mut self.engines[here].slept) };
+        if slept > 0 && !self.has(Bug::SleepsThroughLeases) {
+            self.engine().reactor.slept(slept, now);
+        }
+    }
+
+    pub(crate) fn cuts(&mut self, place: usize, time: i64) {
+        self.here = place;
+        self.note(&format!("does not reach the store for {time} ms"));
+        let until = self.now + time;
+        self.engine().cut_until = until;
+    }
+
+    pub(crate) fn jumps(&mut self, place: usize, by: i64) {
+        self.here = place;
+        self.note(&format!("the wall's clock is set by {by} ms"));
+        self.engine().wall += by;
+    }
+
+    pub(crate) fn killed(&mut self, place: usize) -> Result<(), String> {
+        self.here = place;
+        if self.engine().is_down() {
             return Ok(());
         }
         self.note("killed");
-        for (key, due) in std::mem::take(&mut self.due) {
-            self.outlives(key, due)?;
-        }
-        let lasting: Vec<u64> = self.due.values().filter_map(Due::lasting_worker).collect();
-        self.watch.killed(|who| !lasting.contains(&who));
-        self.ground.killed();
-        self.asked.clear();
-        self.reactor = Reactor::new(0);
-        self.is_down = true;
-        let wait = if self.chance.percent(50) { 0 } else { self.soon(5_000) };
-        self.at(wait, Due::Starts);
+        self.process_ends(place)?;
+        // Where another may take the store, it may be down for long enough.
+        let most = if self.engines.len() > 1 && self.chance.percent(40) { 30_000 } else { 5_000 };
+        let wait = if self.chance.percent(40) { 0 } else { self.soon(most) };
+        self.at(wait, Due::Starts(place));
         Ok(())
     }
 
-    pub(crate) fn starts_again(&mut self) -> Result<(), String> {
-        self.note("started again");
-        self.is_down = false;
-        self.writer = Box::new(self.store.writer());
-        self.epoch =
-            self.writer.own("sim", std::time::Duration::from_secs(30)).map_err(|error| error.to_string())?.epoch;
-        self.reactor = Reactor::new(self.epoch);
-        self.join_workers();
-        if self.bug == Some(Bug::SkipsRecovery) {
-            return Ok(());
-        }
-        let streams = self.reader.open_streams(None, 10_000).map_err(|error| error.to_string())?;
-        for stream in streams {
-            let found = self.load(&stream)?;
-            if self.watch.tasks.contains_key(&stream) {
-                let wait = self.soon(1_000);
-                self.at(wait, Due::Looks(stream.clone()));
+    /// A process is gone. What it has started lives on.
+    pub(crate) fn process_ends(&mut self, place: usize) -> Result<(), String> {
+        for (key, (whose, due)) in std::mem::take(&mut self.due) {
+            match whose == Some(place) {
+                true => self.outlives(due)?,
+                false => drop(self.due.insert(key, (whose, due))),
             }
-            self.reactor.receive(Message::Loaded { stream, found }, Moment(self.now));
         }
+        self.watch.killed(place);
+        for (_, asked) in std::mem::take(&mut self.engines[place].asked) {
+            self.unanswered(asked);
+        }
+        let store = self.store.clone();
+        self.engines[place].ends(&store);
         Ok(())
     }
 
-    /// What becomes of something that was due when the process was killed.
-    fn outlives(&mut self, key: (i64, u64), due: Due) -> Result<(), String> {
+    /// What becomes of something that was due when the process ended.
+    fn outlives(&mut self, due: Due) -> Result<(), String> {
         match due {
             // A write that was on its way may or may not have reached the disk; whole batches, never parts.
-            Due::Stored(batch) => {
+            Due::Stored { batch, doubt, .. } => {
                 if self.chance.percent(50) {
-                    self.write(batch)?;
+                    self.write(batch, doubt)?;
                 }
             }
             // What its own hands were at is done or not; in either case nobody says so.
             Due::Acts { assignment } => {
-                if self.chance.percent(40) {
+                if self.may_act() && self.chance.percent(40) {
                     self.carries_out(&assignment)?;
                 }
             }
@@ -83,38 +128,35 @@ impl Life {
             }
             Due::Told(_)
             | Due::Loaded(_)
-            | Due::Alarm
-            | Due::Heartbeat(_)
+            | Due::Renews
+            | Due::Owns { .. }
+            | Due::Owned { .. }
+            | Due::Begins(_)
+            | Due::Does(_)
+            | Due::Reports { .. }
             | Due::Exited { .. }
             | Due::LooksAtRun(_)
             | Due::Looks(_)
-            | Due::Merged(_) => {}
-            Due::Performed { .. }
+            | Due::Merged(_)
+            | Due::GivesUp(_)
+            | Due::Alarm
+            | Due::Deadline(_)
+            | Due::Works { .. }
+            | Due::Performed { .. }
             | Due::Late { .. }
             | Due::Abandons { .. }
+            | Due::WorkerLost { .. }
+            | Due::WorkerJoins
+            | Due::Heartbeat(_)
             | Due::Agent { .. }
             | Due::RunEnds { .. }
             | Due::Person
-            | Due::Killed
-            | Due::Starts
-            | Due::WorkerLost { .. }
-            | Due::WorkerJoins => drop(self.due.insert(key, due)),
+            | Due::Killed(_)
+            | Due::Starts(_)
+            | Due::Stops(..)
+            | Due::Cuts(..)
+            | Due::Jumps(..) => {}
         }
         Ok(())
-    }
-}
-
-impl Due {
-    /// The lasting worker, if that is who is at this.
-    fn lasting_worker(&self) -> Option<u64> {
-        match self {
-            Due::Performed { assignment, who, .. }
-                if assignment.worker.as_ref().is_some_and(|worker| worker.0.starts_with("lasting")) =>
-            {
-                Some(*who)
-            }
-            Due::Abandons { who, .. } => Some(*who),
-            _ => None,
-        }
     }
 }

@@ -17,11 +17,11 @@ impl Life {
         stream: &StreamId,
         effect: &str,
         workspace: Option<&WorkspaceName>,
-        again: bool,
     ) -> Result<Ended, String> {
-        if !again {
+        if !self.ground.runs.contains_key(&(stream.clone(), effect.to_owned())) {
             self.ground.run(stream, effect, workspace)?;
             self.note(&format!("{stream}: the run {effect} goes"));
+            self.is_in_peril(40, 6_000);
             let wait = self.soon(6_000);
             self.at(wait, Due::RunEnds { stream: stream.clone(), run: effect.to_owned() });
         }
@@ -53,7 +53,7 @@ impl Life {
     pub(crate) fn looks_at_run(&mut self, stream: &StreamId) {
         let Some(mine) = self.watch.tasks.get(stream).and_then(|task| task.state.run_here()) else { return };
         let end = self.ground.runs.get(&(stream.clone(), mine.id.clone())).copied().flatten();
-        let Some(end) = end.filter(|end| mine.end != Some(*end) && !self.is_down) else { return };
+        let Some(end) = end.filter(|end| mine.end != Some(*end) && self.is_heard()) else { return };
         let (run, why) = (mine.id.clone(), String::new());
         let evidence = self.ground.sheet(stream).evidence();
         for _ in 0..=usize::from(self.chance.percent(10)) {

@@ -3,6 +3,7 @@
 
 mod rest;
 mod tasks;
+mod timers;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +14,9 @@ use sluice_engine::task_actor::TaskActor;
 use sluice_store::{Append, Reader, Stored, StreamId};
 
 use crate::definitions;
+use crate::threads::UNREACHED;
 pub(crate) use tasks::TaskWatch;
+use timers::Timer;
 
 /// What the watch remembers.
 #[derive(Default)]
@@ -22,8 +25,16 @@ pub(crate) struct Watch {
     doing: BTreeMap<(StreamId, String), (u64, String)>,
     /// Effects whose result is durable.
     done: BTreeSet<(StreamId, String)>,
-    /// Runs that somebody was told exist.
+    /// Effects that were ever settled.
+    settled: BTreeSet<(StreamId, String)>,
+    /// What somebody was told exists, and whatever else was ever stored.
     promised: BTreeSet<StreamId>,
+    /// What somebody was told does not begin.
+    denied: BTreeSet<StreamId>,
+    /// Which of them are stored.
+    begun: BTreeSet<StreamId>,
+    /// The timers that are set, by their streams.
+    timers: BTreeMap<StreamId, BTreeMap<String, Timer>>,
     /// How many events of each stream were seen durable.
     seen: BTreeMap<StreamId, u64>,
     /// What is known of tasks from what reached the disk.
@@ -32,8 +43,21 @@ pub(crate) struct Watch {
     asked: BTreeMap<(StreamId, String), u64>,
 }
 
+/// Who stored something, and when.
+#[derive(Clone, Copy)]
+pub(crate) struct By {
+    /// When it was.
+    pub(crate) now: i64,
+    /// How far the clock of who stored it was ahead.
+    pub(crate) ahead: i64,
+    /// Which engine.
+    pub(crate) place: usize,
+    /// Which of its processes.
+    pub(crate) epoch: u64,
+}
+
 /// The thing that must not be done twice at once: a step, or an item of one, whichever attempt.
-fn thing(effect: &str) -> String {
+pub(crate) fn thing(effect: &str) -> String {
     let mut parts = effect.splitn(3, '.');
     let (step, _, part) = (parts.next().unwrap_or_default(), parts.next(), parts.next().unwrap_or_default());
     if part.starts_with("item") { format!("{step} {part}") } else { step.to_owned() }
@@ -62,12 +86,47 @@ impl Watch {
         self.promised.insert(stream.clone());
     }
 
+    /// Somebody was told that there is no such thing.
+    pub(crate) fn is_not_there(&self, stream: &StreamId) -> Result<(), String> {
+        match self.begun.contains(stream) {
+            true => Err(format!("{stream} is there, and somebody was told that it is not")),
+            false => Ok(()),
+        }
+    }
+
+    /// Somebody was told that this does not begin; and so it must never have.
+    pub(crate) fn denied(&mut self, stream: &StreamId) -> Result<(), String> {
+        self.denied.insert(stream.clone());
+        match self.begun.contains(stream) {
+            true => Err(format!("{stream} was answered with no, and is there")),
+            false => Ok(()),
+        }
+    }
+
+    /// An agent is found dead. That is told once; one that is wanted again is started again.
+    pub(crate) fn found_dead(&mut self, stream: &StreamId, effect: &str) -> Result<(), String> {
+        match self.settled.contains(&(stream.clone(), effect.to_owned())) {
+            true => Err(format!("{stream}: {effect} is found dead once more, and was not started again")),
+            false => Ok(()),
+        }
+    }
+
     /// An append is durable: its settled effects must never be done again, and unless the run ended with it nobody may
     /// still be at them, for then the answer came from somebody who had been given up.
-    pub(crate) fn stored(&mut self, append: &Append) -> Result<(), String> {
-        if append.header.card.kind == TaskActor::KIND {
-            return self.task_stored(append);
+    pub(crate) fn stored(&mut self, append: &Append, by: By) -> Result<(), String> {
+        let stream = &append.stream;
+        if self.begun.insert(stream.clone()) && self.denied.contains(stream) {
+            return Err(format!("{stream} was answered with no, and begins"));
         }
+        self.promised.insert(stream.clone());
+        let says_so = |data: &[u8]| data.windows(UNREACHED.len()).any(|part| part == UNREACHED.as_bytes());
+        if append.events.iter().any(|event| says_so(&event.data)) {
+            return Err(format!("{stream}: that the store cannot be reached is taken for an outcome"));
+        }
+        if append.header.card.kind == TaskActor::KIND {
+            return self.task_stored(append, by.place);
+        }
+        self.timers_stored(append, by)?;
         let ended = append.events.iter().any(|event| !append.header.card.open || event.kind == "run.cancelled");
         for effect in &append.settled {
             let at_it = self.doing.get(&(append.stream.clone(), thing(effect)));
@@ -75,6 +134,7 @@ impl Watch {
                 return Err(format!("{}: {effect} is settled while {who} is still at it", append.stream));
             }
             self.done.insert((append.stream.clone(), effect.clone()));
+            self.settled.insert((append.stream.clone(), effect.clone()));
         }
         // A part that was lost is asked for again under the same id, in the same change that settles it.
         for effect in &append.effects {
@@ -124,6 +184,9 @@ impl Watch {
             if state.end.is_none() && state.question().is_none() {
                 return Err(format!("{stream} neither ended nor asks anybody: {:?}", state.under_way()));
             }
+            if !stored.timers.is_empty() {
+                return Err(format!("{stream} has ended, and these timers are left: {:?}", stored.timers));
+            }
             if state.end.is_some() && !stored.effects.is_empty() {
                 let left: Vec<&str> = stored.effects.iter().map(|open| open.effect.id.as_str()).collect();
                 return Err(format!("{stream} has ended, and nobody has done {left:?}"));
@@ -132,18 +195,17 @@ impl Watch {
         Ok(())
     }
 
-    /// The process is gone, and with it everything it did itself.
-    pub(crate) fn killed(&mut self, its_own: impl Fn(u64) -> bool) {
-        self.doing.retain(|_, (who, _)| !its_own(*who));
-        self.tasks.values_mut().for_each(TaskWatch::killed);
+    /// A process is gone, and with it everything its hands were at.
+    pub(crate) fn killed(&mut self, place: usize) {
+        self.tasks.values_mut().for_each(|task| task.killed(place));
     }
 
-    /// The runs that somebody was told of.
+    /// The runs that there are.
     pub(crate) fn runs(&self) -> Vec<StreamId> {
         self.promised.iter().filter(|stream| !self.tasks.contains_key(*stream)).cloned().collect()
     }
 
-    /// The tasks that somebody was told of.
+    /// The tasks that there are.
     pub(crate) fn promised_tasks(&self) -> Vec<StreamId> {
         self.promised.iter().filter(|stream| self.tasks.contains_key(*stream)).cloned().collect()
     }

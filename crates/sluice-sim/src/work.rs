@@ -1,25 +1,26 @@
 //! Those who perform the steps of runs in a simulated life: the engine's own hands, and a lasting worker that is slow,
 //! fails, dies, is cut off, and answers twice or late.
 
-use sluice_core::machine::Moment;
 use sluice_core::recipe::{Data, FailureKind};
 use sluice_core::run::{Outcome, Report};
 use sluice_engine::actor::Outcome as Done;
-use sluice_engine::reactor::{Assignment, Message};
+use sluice_engine::reactor::{Assignment, Message, Token};
 use sluice_engine::workers::{Offer, WorkerId};
 
 use crate::bug::Bug;
-use crate::hands::is_task;
-use crate::world::{CALM, Due, Life};
+use crate::world::{Asked, CALM, Due, Life, Told};
 
 /// How long a lasting worker may be silent, in milliseconds.
 pub(crate) const LEASE: i64 = 5_000;
+/// Whose steps the engine's own hands do.
+pub(crate) const OWN: &str = "own";
+/// Whose steps the lasting worker does.
+pub(crate) const ELSEWHERE: &str = "elsewhere";
 
 impl Life {
     pub(crate) fn join_workers(&mut self) {
-        let own =
-            Offer { id: WorkerId("own".into()), role: "any".into(), group: "sim".into(), capacity: 2, lease: None };
-        self.reactor.receive(Message::Joined(own), Moment(self.now));
+        let own = Offer { id: WorkerId(OWN.into()), role: "any".into(), group: OWN.into(), capacity: 2, lease: None };
+        self.hear(Message::Joined(own));
         self.join_lasting();
     }
 
@@ -28,10 +29,13 @@ impl Life {
     }
 
     pub(crate) fn join_lasting(&mut self) {
-        let id = self.lasting_name();
-        let offer = Offer { id: id.clone(), role: "any".into(), group: "sim".into(), capacity: 3, lease: Some(LEASE) };
-        self.reactor.receive(Message::Joined(offer), Moment(self.now));
-        self.at(0, Due::Heartbeat(id));
+        let (id, lease) = (self.lasting_name(), Some(LEASE));
+        let offer = Offer { id: id.clone(), role: "any".into(), group: ELSEWHERE.into(), capacity: 3, lease };
+        self.hear(Message::Joined(offer));
+        let is_beating = |due: &Due| matches!(due, Due::Heartbeat(worker) if *worker == id);
+        if !self.due.values().any(|(_, due)| is_beating(due)) {
+            self.at(0, Due::Heartbeat(id));
+        }
     }
 
     /// The lasting worker is gone. If it is only cut off, it goes on until its lease is over, and its answers arrive
@@ -44,9 +48,9 @@ impl Life {
             Due::Performed { assignment, .. } => assignment.worker.as_ref() == Some(&name),
             _ => false,
         };
-        let keys: Vec<(i64, u64)> = self.due.iter().filter(|(_, due)| lost(due)).map(|(key, _)| *key).collect();
+        let keys: Vec<(i64, u64)> = self.due.iter().filter(|(_, (_, due))| lost(due)).map(|(key, _)| *key).collect();
         for key in keys {
-            let Some(Due::Performed { assignment, who, .. }) = self.due.remove(&key) else { continue };
+            let Some((_, Due::Performed { assignment, who, .. })) = self.due.remove(&key) else { continue };
             match dies {
                 true => self.watch.ends(&assignment.stream, &assignment.effect.id, who),
                 false => {
@@ -64,42 +68,53 @@ impl Life {
         self.at(wait, Due::WorkerJoins);
     }
 
+    /// The work of a worker is given to another. One that is there must not lose it.
+    pub(crate) fn is_given_up(&mut self, worker: &WorkerId, dispatch: u64) -> Result<(), String> {
+        self.note(&format!("{dispatch} of {} is given up", worker.0));
+        let is_at_it = *worker == self.lasting_name() && self.at_hand(worker).contains(&dispatch);
+        match is_at_it && self.is_owner(self.here) {
+            true => Err(format!("{dispatch} of {} is thrown away, and it is at it", worker.0)),
+            false => Ok(()),
+        }
+    }
+
     pub(crate) fn perform(&mut self, assignment: Assignment) -> Result<(), String> {
-        if self.bug == Some(Bug::ForgetsEffects) && self.chance.percent(5) {
+        if self.has(Bug::ForgetsEffects) && self.chance.percent(5) {
             return Ok(());
         }
         let gone = |worker: &WorkerId| worker.0.starts_with("lasting") && *worker != self.lasting_name();
         if assignment.worker.as_ref().is_some_and(gone) {
             return Ok(()); // nobody is there to hear it
         }
-        let times = if self.bug == Some(Bug::HandsOutTwice) && self.chance.percent(5) { 2 } else { 1 };
+        let times = if self.has(Bug::HandsOutTwice) && self.chance.percent(5) { 2 } else { 1 };
         for _ in 0..times {
-            if is_task(&assignment.stream) {
-                self.hand_to_task(assignment.clone())?;
+            let is_own = assignment.worker.as_ref().is_none_or(|worker| worker.0 == OWN);
+            if is_own {
+                self.begins(assignment.clone())?;
                 continue;
             }
             self.performances += 1;
             let who = self.performances;
-            if assignment.effect.kind == "perform" {
-                self.note(&format!("{}: {} begins ({who})", assignment.stream, assignment.effect.id));
-                self.watch.begins(&assignment.stream, &assignment.effect.id, who)?;
-            }
+            self.note(&format!("{}: {} begins elsewhere ({who})", assignment.stream, assignment.effect.id));
+            self.watch.begins(&assignment.stream, &assignment.effect.id, who)?;
             let wait = if self.chance.percent(5) { self.soon(40_000) } else { self.soon(2_000) };
-            let due = Due::Performed { assignment: assignment.clone(), who, epoch: self.epoch };
-            self.at(wait, due);
+            self.at(wait, Due::Performed { assignment: assignment.clone(), who, outcome: None });
         }
         Ok(())
     }
 
     /// What a worker is at.
     pub(crate) fn at_hand(&self, worker: &WorkerId) -> Vec<u64> {
-        let held = |due: &Due| match due {
-            Due::Performed { assignment, .. } if assignment.worker.as_ref() == Some(worker) => {
-                Some(assignment.dispatch)
-            }
+        let is_its = |it: &Assignment| it.worker.as_ref() == Some(worker);
+        let held = self.due.values().filter_map(|(_, due)| match due {
+            Due::Performed { assignment, .. } => Some(assignment),
             _ => None,
-        };
-        self.due.values().filter_map(held).collect()
+        });
+        let told = self.engines.iter().flat_map(|engine| engine.asked.values()).filter_map(|asked| match asked {
+            Asked::Counts(told) => Some(&told.assignment),
+            Asked::Begins(..) | Asked::Goes(_) | Asked::Hears(_) | Asked::MayMerge(_) | Asked::Moves { .. } => None,
+        });
+        held.chain(told).filter(|it| is_its(it)).map(|it| it.dispatch).collect()
     }
 
     /// An answer that nobody waits for any more.
@@ -110,13 +125,12 @@ impl Life {
             Some(Bug::TakesLateAnswers) => self.newest(&it).unwrap_or(it.dispatch),
             _ => it.dispatch,
         };
-        let message = Message::Ended { token: None, stream: it.stream, effect: it.effect.id, dispatch, outcome };
-        self.reactor.receive(message, Moment(self.now));
+        self.hear(Message::Ended { token: None, stream: it.stream, effect: it.effect.id, dispatch, outcome });
     }
 
     /// The newest handing-out of the same effect, for an engine that cannot tell them apart.
     fn newest(&self, it: &Assignment) -> Option<u64> {
-        self.due.values().rev().find_map(|due| match due {
+        self.due.values().rev().find_map(|(_, due)| match due {
             Due::Performed { assignment, .. } | Due::Acts { assignment } | Due::Answers { assignment, .. }
                 if assignment.stream == it.stream && assignment.effect.id == it.effect.id =>
             {
@@ -126,29 +140,36 @@ impl Life {
         })
     }
 
-    pub(crate) fn performed(&mut self, it: Assignment, who: u64, epoch: u64) {
-        let own = it.worker.as_ref().is_none_or(|worker| worker.0 == "own");
-        if own && epoch != self.epoch {
-            return; // it went with the process that did it
-        }
+    pub(crate) fn performed(&mut self, it: Assignment, who: u64, outcome: Option<Done>) {
         self.watch.ends(&it.stream, &it.effect.id, who);
-        let outcome = if it.effect.kind == "perform" { Done::Run(self.report()) } else { Done::Done };
-        self.note(&format!("{}: {} ends ({who})", it.stream, it.effect.id));
-        let dispatch = it.dispatch;
-        let twice = self.chance.percent(5);
-        for _ in 0..=usize::from(twice) {
-            let message = Message::Ended {
-                token: None,
-                stream: it.stream.clone(),
-                effect: it.effect.id.clone(),
-                dispatch,
-                outcome: outcome.clone(),
-            };
-            self.reactor.receive(message, Moment(self.now));
+        self.note(&format!("{}: {} ends elsewhere ({who})", it.stream, it.effect.id));
+        let outcome = outcome.unwrap_or_else(|| Done::Run(self.report()));
+        for _ in 0..=usize::from(self.chance.percent(5)) {
+            self.number += 1;
+            let token = Token(self.number);
+            let told = Told { assignment: it.clone(), who, outcome: outcome.clone() };
+            self.engine().asked.insert(token, Asked::Counts(Box::new(told)));
+            let (stream, effect, outcome) = (it.stream.clone(), it.effect.id.clone(), outcome.clone());
+            self.hear(Message::Ended { token: Some(token), stream, effect, dispatch: it.dispatch, outcome });
         }
     }
 
-    fn report(&mut self) -> Report {
+    /// The engine that somebody has asked something is gone, and has not answered: a worker tells it again, an agent goes on.
+    pub(crate) fn unanswered(&mut self, asked: Asked) {
+        match asked {
+            Asked::Counts(told) if told.assignment.worker.as_ref() == Some(&self.lasting_name()) => {
+                let Told { assignment, who, outcome } = *told;
+                self.at(500, Due::Performed { assignment, who, outcome: Some(outcome) });
+            }
+            Asked::Moves { stream, session, stir } => {
+                let wait = 300 + self.soon(6_000);
+                self.at(wait, Due::Agent { stream, session, stir });
+            }
+            Asked::Counts(_) | Asked::Begins(..) | Asked::Goes(_) | Asked::Hears(_) | Asked::MayMerge(_) => {}
+        }
+    }
+
+    pub(crate) fn report(&mut self) -> Report {
         let words = ["PASS", "FAIL", "done", "actionable", "PASS", "done"];
         let outcome = Outcome {
             summary: "so".into(),

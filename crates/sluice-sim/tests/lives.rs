@@ -32,7 +32,7 @@ fn a_life_can_be_lived_again() {
 #[test]
 fn broken_engines_are_caught() {
     for bug in Bug::ALL {
-        let caught = (0..1500).find(|seed| Life::live(*seed, Some(bug)).is_err());
-        assert!(caught.is_some(), "{bug:?} was not caught in 1,500 lives");
+        let caught = (0..2000).find(|seed| Life::live(*seed, Some(bug)).is_err());
+        assert!(caught.is_some(), "{bug:?} was not caught in 2,000 lives");
     }
 }

@@ -79,6 +79,11 @@ impl Memory {
         Memory::with(Arc::new(system_time), None)
     }
 
+    /// The same, which lives by the given clock.
+    pub fn timed(clock: Clock) -> Memory {
+        Memory::with(clock, None)
+    }
+
     /// An empty store that lives by the given clock and in which a write is durable only after [`Memory::sync`].
     /// Taking the store over syncs too: no epoch is ever given twice.
     pub fn unsynced(clock: Clock) -> Memory {

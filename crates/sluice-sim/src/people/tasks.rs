@@ -2,7 +2,6 @@
 //! again, and in the end see to everything that waits for them.
 
 use sluice_core::lifecycle::Transition;
-use sluice_core::machine::Moment;
 use sluice_core::task::input::{Room, Update};
 use sluice_core::task::state::About;
 use sluice_core::task::{Asker, Create, Evidence, Input};
@@ -33,7 +32,7 @@ impl Life {
         let number = self.number;
         let id = format!("task-{number:05}");
         // The odd one is the last.
-        let odd = usize::from(self.chance.percent(20));
+        let odd = usize::from(self.chance.percent(30));
         let known = self.chance.pick(&definitions::lifecycles()[2 * odd..2 + odd]);
         let about = About {
             summary: if self.chance.percent(10) { String::new() } else { "Fix it".into() },
@@ -48,21 +47,20 @@ impl Life {
         let (room, kept) = if spawn { self.room() } else { (Room::Unasked, None) };
         self.note(&format!("{id}: a task on {}, with {room:?}", known.lifecycle.name));
         let wanted = Create { status, about, by: Asker::Person, spawn, evidence: Evidence::default(), room };
-        let now = Moment(self.now);
+        let now = self.moment();
         let (lifecycle, digest) = (known.lifecycle.clone(), known.digest.to_string());
         let created = TaskActor::create(lifecycle, digest, id.clone(), &wanted, now);
         let Ok((actor, change)) = created else {
-            return self.ground.give_back(kept);
+            return self.engine().kept.retain(|name| Some(name) != kept.as_ref());
         };
         let (token, stream) = (Token(number), StreamId::new(id));
-        self.asked.insert(token, Asked::Begins(stream.clone(), kept));
+        self.waits_for(token, Asked::Begins(stream.clone(), kept));
         let blobs = vec![(known.digest, b"pinned".to_vec())];
         self.ground.sheet(&stream).branch = stream.as_str().to_owned();
         self.ground.sheet(&stream).is_cursed = self.chance.percent(15);
         // What is decided at the creation is decided for a person.
         self.watch.asks(&stream, Asker::Person);
-        let message = Message::Create { token: Some(token), stream, actor: Box::new(actor), change, blobs };
-        self.reactor.receive(message, now);
+        self.hear(Message::Create { token: Some(token), stream, actor: Box::new(actor), change, blobs });
     }
 
     /// A person asks something of a task, sensible or not.

@@ -34,8 +34,8 @@ pub(crate) struct TaskWatch {
     line: VecDeque<String>,
     /// Every effect that was ever asked for.
     known: BTreeSet<String>,
-    /// What is being done.
-    doing: Option<String>,
+    /// What is being done, by which engine.
+    doing: BTreeMap<usize, String>,
     version: u64,
     /// The newest hook that settled.
     settled: (u32, u32),
@@ -54,7 +54,7 @@ impl Watch {
         *self.asked.entry((stream.clone(), format!("{by:?}"))).or_default() += 1;
     }
 
-    pub(crate) fn task_stored(&mut self, append: &Append) -> Result<(), String> {
+    pub(crate) fn task_stored(&mut self, append: &Append, place: usize) -> Result<(), String> {
         let stream = &append.stream;
         let mut events = Vec::new();
         for event in &append.events {
@@ -67,7 +67,7 @@ impl Watch {
             self.task_event(stream, append, event).map_err(|what| format!("{stream}: {what}"))?;
         }
         let Some(task) = self.tasks.get_mut(stream) else { return Err(format!("{stream}: it was never created")) };
-        task.moves_on(append).map_err(|what| format!("{stream}: {what}"))?;
+        task.moves_on(append, place).map_err(|what| format!("{stream}: {what}"))?;
         self.has_its_own_workspace(stream)
     }
 
@@ -111,22 +111,22 @@ impl Watch {
     }
 
     /// Somebody begins to perform an effect of a task: it is on the disk, it is its turn, and nobody is at another.
-    pub(crate) fn task_begins(&mut self, stream: &StreamId, effect: &str) -> Result<(), String> {
+    pub(crate) fn task_begins(&mut self, stream: &StreamId, effect: &str, place: usize) -> Result<(), String> {
         let task =
             self.tasks.get_mut(stream).ok_or(format!("{stream}: {effect} is begun before the task is stored"))?;
-        if let Some(other) = &task.doing {
+        if let Some(other) = task.doing.get(&place) {
             return Err(format!("{stream}: {effect} is begun beside {other}"));
         }
         if task.line.front().is_none_or(|first| first != effect) {
             return Err(format!("{stream}: {effect} is begun, and the next should be {:?}", task.line.front()));
         }
-        task.doing = Some(effect.to_owned());
+        task.doing.insert(place, effect.to_owned());
         Ok(())
     }
 
-    pub(crate) fn task_ends(&mut self, stream: &StreamId) {
+    pub(crate) fn task_ends(&mut self, stream: &StreamId, place: usize) {
         if let Some(task) = self.tasks.get_mut(stream) {
-            task.doing = None;
+            task.doing.remove(&place);
         }
     }
 }
@@ -140,7 +140,7 @@ impl TaskWatch {
             state,
             line: VecDeque::new(),
             known: BTreeSet::new(),
-            doing: None,
+            doing: BTreeMap::new(),
             version: 0,
             settled: (0, 0),
             roles: BTreeMap::new(),
@@ -151,8 +151,8 @@ impl TaskWatch {
         })
     }
 
-    pub(crate) fn killed(&mut self) {
-        self.doing = None;
+    pub(crate) fn killed(&mut self, place: usize) {
+        self.doing.remove(&place);
     }
 
     fn workspace(&self) -> Option<&WorkspaceName> {
@@ -271,14 +271,14 @@ impl TaskWatch {
 
     /// What an append says beside its events: effects settle in turn, none is asked for twice, and the header is what
     /// all of it adds up to.
-    fn moves_on(&mut self, append: &Append) -> Result<(), String> {
+    fn moves_on(&mut self, append: &Append, place: usize) -> Result<(), String> {
         if append.expected != self.version {
             return Err(format!("an append for version {} at version {}", append.expected, self.version));
         }
         self.version += append.events.len() as u64;
         self.state.check_invariants(&self.lifecycle)?;
         for effect in &append.settled {
-            if self.doing.as_ref() == Some(effect) {
+            if self.doing.get(&place) == Some(effect) {
                 return Err(format!("{effect} is settled while somebody is at it"));
             }
             if self.line.pop_front().as_ref() != Some(effect) {

@@ -1,0 +1,65 @@
+//! A run that settles a performance without a word about how it ended, for an engine that is broken in that way.
+
+use sluice_core::machine::{Moment, Refusal};
+use sluice_engine::actor::{Actor, Change, Outcome, Said, Wanted};
+use sluice_engine::codec::outbox::{self, Note};
+use sluice_engine::run_actor::{RunActor, performed};
+use sluice_store::{Effect, Event, Header};
+
+/// A run whose step waits for ever when its performance could not be made.
+pub(crate) struct Silent {
+    actor: RunActor,
+}
+
+impl Silent {
+    pub(crate) fn new(actor: RunActor) -> Silent {
+        Silent { actor }
+    }
+}
+
+impl Actor for Silent {
+    fn take(&mut self, said: Said, now: Moment) -> Result<Option<Change>, Refusal> {
+        let effect = match &said {
+            Said::Outcome { effect, outcome: Outcome::Failed(_) } if performed(effect).is_some() => effect.clone(),
+            _ => return self.actor.take(said, now),
+        };
+        let note = Note::Settled { effect: effect.clone(), error: None };
+        let event = Event {
+            kind: note.kind().into(),
+            version: outbox::VERSION,
+            time: now.0,
+            actor: "engine".into(),
+            correlation: String::new(),
+            caused_by: None,
+            data: outbox::write(&note),
+        };
+        self.actor.noted(1);
+        let header = self.actor.header(now);
+        let (rows, effects, timers) = (Vec::new(), Vec::new(), Vec::new());
+        Ok(Some(Change { events: vec![event], header, rows, effects, settled: vec![effect], timers }))
+    }
+
+    fn header(&self, now: Moment) -> Header {
+        self.actor.header(now)
+    }
+
+    fn noted(&mut self, events: u64) {
+        self.actor.noted(events);
+    }
+
+    fn is_over(&self) -> bool {
+        self.actor.is_over()
+    }
+
+    fn is_open(&self, effect: &str) -> bool {
+        self.actor.is_open(effect)
+    }
+
+    fn wants(&self, effect: &Effect) -> Option<Wanted> {
+        self.actor.wants(effect)
+    }
+
+    fn in_order(&self) -> Option<&[String]> {
+        self.actor.in_order()
+    }
+}

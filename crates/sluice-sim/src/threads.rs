@@ -1,0 +1,127 @@
+//! The threads of an engine's own hands. There are few; whatever waits for something else to end holds none, or nothing
+//! would get on when enough of it waits.
+
+use sluice_core::task::state::About;
+use sluice_core::task::{Asker, Create, Evidence};
+use sluice_engine::actor::Outcome as Done;
+use sluice_engine::reactor::{Assignment, Message};
+use sluice_engine::task_actor::TaskActor;
+use sluice_store::StreamId;
+
+use crate::bug::Bug;
+use crate::definitions;
+use crate::hands::is_task;
+use crate::watch::TaskWatch;
+use crate::works::failed;
+use crate::world::{Due, Life};
+
+/// So much is carried out at once.
+const MOST: usize = 3;
+
+impl Life {
+    /// An effect is begun as soon as a thread is free and the store can be read. What cannot be read now is no outcome.
+    pub(crate) fn begins(&mut self, it: Assignment) -> Result<(), String> {
+        if self.engine().busy.len() >= MOST {
+            self.engine().waiting.push_back(it);
+            return Ok(());
+        }
+        let name = (it.stream.clone(), it.effect.id.clone());
+        if self.reads_in_vain() {
+            match self.has(Bug::TakesAFailedReadForAnOutcome) {
+                true => self.is_over(it, Done::Failed(UNREACHED.into()))?,
+                false => {
+                    let wait = 200 + self.soon(800);
+                    self.at(wait, Due::Begins(it));
+                }
+            }
+            return Ok(());
+        }
+        if self.panics() && !self.is_there(&it)? {
+            self.note(&format!("{}: the hands panic at {}", it.stream, it.effect.id));
+            if is_task(&it.stream) {
+                self.fails_at(&it)?;
+            }
+            if !self.has(Bug::SwallowsPanics) {
+                self.is_over(it, Done::Failed("the hands panicked".into()))?;
+            }
+            return Ok(());
+        }
+        self.engine().busy.insert(name);
+        match is_task(&it.stream) {
+            true => self.hand_to_task(it),
+            false => self.carries_out_for_run(it),
+        }
+    }
+
+    /// A thread has nothing to do any more, and takes the next.
+    pub(crate) fn frees_thread(&mut self, stream: &StreamId, effect: &str) -> Result<(), String> {
+        self.engine().busy.remove(&(stream.clone(), effect.to_owned()));
+        while self.engine().busy.len() < MOST {
+            let Some(next) = self.engine().waiting.pop_front() else { break };
+            self.begins(next)?;
+        }
+        Ok(())
+    }
+
+    /// The engine hears how something ended, perhaps twice.
+    pub(crate) fn reports(&mut self, it: &Assignment, outcome: &Done) -> Result<(), String> {
+        self.frees_thread(&it.stream, &it.effect.id)?;
+        for _ in 0..=usize::from(self.chance.percent(5)) {
+            let (stream, effect, outcome) = (it.stream.clone(), it.effect.id.clone(), outcome.clone());
+            self.hear(Message::Ended { token: None, stream, effect, dispatch: it.dispatch, outcome });
+        }
+        Ok(())
+    }
+
+    /// A step that is a task: it is created, unless it is there, and its end is waited for.
+    pub(crate) fn awaits(&mut self, it: Assignment) -> Result<(), String> {
+        let id = format!("task-{}-{}", it.stream, it.effect.id.replace('.', "-"));
+        let task = StreamId::new(id.clone());
+        self.note(&format!("{}: {} waits for {id}", it.stream, it.effect.id));
+        if !self.watch.tasks.contains_key(&task) {
+            self.create_for_step(&task, id);
+        }
+        let (stream, effect) = (it.stream.clone(), it.effect.id.clone());
+        self.engine().awaiting.insert(task.clone(), it);
+        self.awaited_ends(&task);
+        if self.has(Bug::WaitsOnAThread) {
+            return Ok(());
+        }
+        self.frees_thread(&stream, &effect)
+    }
+
+    fn create_for_step(&mut self, task: &StreamId, id: String) {
+        let known = self.chance.pick(&definitions::lifecycles()[..2]);
+        let (room, _) = self.room();
+        let about = About { summary: "A part".into(), project: "sim".into(), branch: id.clone(), ..About::default() };
+        let by = Asker::Person;
+        let wanted = Create { status: None, about, by, spawn: true, evidence: Evidence::default(), room };
+        let now = self.moment();
+        let created = TaskActor::create(known.lifecycle.clone(), known.digest.to_string(), id, &wanted, now);
+        let Ok((actor, change)) = created else { return };
+        self.watch.asks(task, by);
+        let (stream, blobs) = (task.clone(), vec![(known.digest, b"pinned".to_vec())]);
+        self.hear(Message::Create { token: None, stream, actor: Box::new(actor), change, blobs });
+    }
+
+    /// A task may be over: whoever waits for that hears of it.
+    pub(crate) fn awaited_ends(&mut self, task: &StreamId) {
+        let is_over = self.watch.tasks.get(task).is_some_and(TaskWatch::is_finished);
+        let Some(assignment) = is_over.then(|| self.engine().awaiting.remove(task)).flatten() else { return };
+        let (wait, outcome) = (self.soon(100), Done::Run(self.report()));
+        self.at(wait, Due::Reports { assignment, outcome });
+    }
+
+    /// A step that is a task is ended; its task goes on.
+    pub(crate) fn awaits_no_more(&mut self, stream: &StreamId, effect: &str) {
+        let awaiting = &mut self.engine().awaiting;
+        let task = awaiting.iter().find(|(_, it)| it.stream == *stream && it.effect.id == effect);
+        let Some(task) = task.map(|(task, _)| task.clone()) else { return };
+        let Some(assignment) = awaiting.remove(&task) else { return };
+        let (wait, outcome) = (self.soon(100), failed("it was ended; its task goes on"));
+        self.at(wait, Due::Reports { assignment, outcome });
+    }
+}
+
+/// What the store says when it cannot be read.
+pub(crate) const UNREACHED: &str = "the store cannot be reached";
