@@ -132,7 +132,7 @@ static RUN: &[Field] = &[
     Field::new("input", Kind::List(&Kind::Table(&INPUT)), "what it must be given"),
     Field::new("inputs", Kind::List(&Kind::Table(&INPUT)), "the same as `input`"),
     Field::new("max_parallel", Kind::Integer(1, 1000), "how many steps may run at once; 1 unless said otherwise"),
-    Field::new("repeat", Kind::Table(&REPEAT), "start again when it has completed"),
+    Field::new("repeat", Kind::Table(&REPEAT), "start again when it has ended"),
     Field::new("timeout", Kind::Duration, "how long a run may take"),
     Field::new("on_complete", Kind::List(&Kind::Table(&RUN_HOOK)), "what is done when a run has completed"),
     Field::new("on_fail", Kind::List(&Kind::Table(&RUN_HOOK)), "what is done when a run has failed"),

@@ -153,7 +153,10 @@ fn beside(ground: &Arc<Ground>, seen: &SeenRun, effect: &str, wanted: &Effect) -
             let name = performance(&seen.id, *step, *attempt, *part);
             ground.crabs.stop(ground, &name);
             let stopped = match &seen.plan.recipe.step(*step).work {
-                StepWork::Task(_) => task::stop(ground, &seen.id, &key(*step, *attempt, *part)).map_err(Undone::from),
+                StepWork::Task(_) => {
+                    ground.stop_performance(&name); // it may not have begun
+                    task::stop(ground, &seen.id, &key(*step, *attempt, *part)).map_err(Undone::from)
+                }
                 StepWork::Agent { .. }
                 | StepWork::AgentLoop { .. }
                 | StepWork::ParallelAgents { .. }

@@ -230,3 +230,17 @@ fn an_attempt_whose_time_is_over_is_ended_on_its_worker() {
     assert!(living.iter().all(|pid| !process::lives(*pid)), "its end is waited for");
     assert!(text(&reef.look(&mission), "error").contains("`plan` failed"), "{:#}", reef.look(&mission));
 }
+
+#[test]
+fn an_agent_on_a_worker_is_told_the_folder_it_works_in() {
+    let reef = Reef::new("", None);
+    let told = "json {\"summary\": \"{{worktree_path}}\"}";
+    reef.scripts(told, "commit \"work\"", "review pass", "json {\"summary\": \"opened\"}");
+    let _ann = reef.hire("ann", "any");
+    let mission = reef.mission("dev-task");
+    assert_eq!(reef.ended(&mission), DONE);
+    let seen = reef.look(&mission);
+    let plan = seen["tasks"].as_array().unwrap().iter().find(|task| task["step_id"] == "plan").unwrap();
+    let folder = std::path::PathBuf::from(text(plan, "summary"));
+    assert!(folder.is_absolute() && folder.join(".git").exists(), "{}: {plan:#}", folder.display());
+}

@@ -204,3 +204,15 @@ fn the_worktree_of_a_run_is_made_when_a_step_needs_it() {
     assert_eq!(text(&step(&run, "where")["output"]), format!("{}\n{now}", text(&run["workspace"])));
     assert_ne!(before, now);
 }
+
+#[test]
+fn an_agent_with_a_worktree_of_its_own_is_told_that_one() {
+    let home = fresh();
+    let asks = "test \"$(pwd -P)\" = \"${run.workspace}\" && echo own ${item}";
+    let steps = format!(
+        "steps:\n  - {{name: each, type: parallel-agents, harness: shell, for_each: [a, b], prompt: '{asks}'}}\n"
+    );
+    grimoire(&home, "mine", &steps);
+    let run = start(&home, &["mine"]).done().json()["run"].take();
+    assert_eq!(step(&run, "each")["output"], json!(["own a", "own b"]), "{run:#}");
+}

@@ -98,7 +98,10 @@ fn agent(
     folder: &Path,
     permissions: Allowed,
 ) -> Performed {
-    let work = Work::Agent { prompt: prompt.to_owned() };
+    // The folder that it is told is the one that it works in.
+    let is_own = workspace::has_worktree(seen) && folder != Path::new(seen.folder());
+    let told = is_own.then(|| prompt.replace(seen.folder(), &folder.display().to_string()));
+    let work = Work::Agent { prompt: told.unwrap_or_else(|| prompt.to_owned()) };
     let order = order(&seen.setting(), wanted, name, PathBuf::from(folder), work);
     ground.perform(&Order { permissions, ..order })
 }
