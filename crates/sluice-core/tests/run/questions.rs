@@ -354,7 +354,8 @@ fn a_question_must_be_one_that_a_person_can_answer() {
     > ask build which? attempt=2
     refused: not_ready: attempt 2 of `build` is not under way
     > ask ship which?
-    refused: not_ready: attempt 0 of `ship` is not under way
+    refused: not_ready: `ship` has no agent that could speak for it
+    hint: a script or gate speaks by its exit code and by what it prints
     "#);
     let mut play = played(AGENT, "");
     play.log.clear();

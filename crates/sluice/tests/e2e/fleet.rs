@@ -118,7 +118,7 @@ fn cancelling_a_mission_ends_its_agent_on_the_worker_and_what_that_has_started()
     assert!(living.len() >= 2, "{living:?}");
     reef.home.json(&["run", "cancel", &mission]);
     living.into_iter().chain([daemon]).for_each(process::until_gone);
-    assert!(reef.ended(&mission).starts_with("failed: plan"), "{}", reef.ended(&mission));
+    assert!(reef.ended(&mission).starts_with("cancelled: plan"), "{}", reef.ended(&mission));
 }
 
 #[test]

@@ -214,5 +214,5 @@ fn an_agent_with_a_worktree_of_its_own_is_told_that_one() {
     );
     grimoire(&home, "mine", &steps);
     let run = start(&home, &["mine"]).done().json()["run"].take();
-    assert_eq!(step(&run, "each")["output"], json!(["own a", "own b"]), "{run:#}");
+    assert_eq!(step(&run, "each")["output"], json!(["own a\n", "own b\n"]), "{run:#}");
 }

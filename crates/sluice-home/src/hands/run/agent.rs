@@ -23,7 +23,9 @@ pub(super) fn work(ground: &Arc<Ground>, seen: &SeenRun, wanted: &Perform, name:
         return done;
     }
     let own = workspace::own(ground, seen, wanted, name)?;
-    let done = agent(ground, seen, wanted, name, prompt, &own.folder, wanted.permissions);
+    // The folder that it is told is the one that it works in.
+    let prompt = prompt.replace(seen.folder(), &own.folder.display().to_string());
+    let done = agent(ground, seen, wanted, name, &prompt, &own.folder, wanted.permissions);
     match done {
         Ok(outcome) => match own.merge(ground, seen, wanted) {
             Ok(()) => Ok(outcome),
@@ -98,10 +100,7 @@ fn agent(
     folder: &Path,
     permissions: Allowed,
 ) -> Performed {
-    // The folder that it is told is the one that it works in.
-    let is_own = workspace::has_worktree(seen) && folder != Path::new(seen.folder());
-    let told = is_own.then(|| prompt.replace(seen.folder(), &folder.display().to_string()));
-    let work = Work::Agent { prompt: told.unwrap_or_else(|| prompt.to_owned()) };
+    let work = Work::Agent { prompt: prompt.to_owned() };
     let order = order(&seen.setting(), wanted, name, PathBuf::from(folder), work);
     ground.perform(&Order { permissions, ..order })
 }
