@@ -225,7 +225,10 @@ fn serve(program: &Path, folder: &Path, shape: Shape) -> Outcome<(Child, String)
 
 fn secret(program: &Path, folder: &Path) -> Outcome<String> {
     let mut command = Command::new(program);
-    let output = command.args(["token", "create", "--json"]).env("SLUICE_HOME", folder.join("home")).output()?;
+    let output = command
+        .args(["token", "create", "--scope", "person", "--json"])
+        .env("SLUICE_HOME", folder.join("home"))
+        .output()?;
     let text = String::from_utf8(output.stdout)?;
     Ok(field(&text, "secret").ok_or("no token")?)
 }

@@ -66,7 +66,7 @@ fn fuzz(cases: u32, seed: Option<&str>) -> Result<(), String> {
     let tester = tester()?;
     let home = Home::new(program)?;
     let mut served = Served::start(&home)?;
-    let secret = text(&home.json(&["token", "create", "--name", NAME])?["token"]["secret"])?;
+    let secret = text(&home.json(&["token", "create", "--scope", "person", "--name", NAME])?["token"]["secret"])?;
     home.furnish(&served.url, &secret)?;
     let mut command = Command::new(tester);
     command.current_dir(&home.folder).args(["run", &format!("{}/v1/openapi.json", served.url)]);
@@ -209,7 +209,7 @@ impl Home {
         let (task, run) = (text(&task["task"]["id"])?, text(&workflow["run"]["id"])?);
         let process = text(&process["process"]["id"])?;
         // The tester learns ids from answers: without a token to end it finds its own, and is shut out.
-        let spare = text(&self.json(&["token", "create", "--name", "to be ended"])?["token"]["id"])?;
+        let spare = text(&self.json(&["token", "create", "--scope", "read", "--name", "to be ended"])?["token"]["id"])?;
         let known = [
             ("/v1/missions/", "path.id", &mission),
             ("/v1/tasks", "query.mission_id", &mission),

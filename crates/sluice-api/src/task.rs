@@ -218,9 +218,11 @@ pub struct FileVersion {
     pub digest: String,
 }
 
-/// How to look at a task's session.
+/// Where a task's session can be looked at, on the engine's machine. What is run for that is the client's own matter.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Attach {
-    /// The program and its arguments.
-    pub command: Vec<String>,
+    /// The socket of the tmux server.
+    pub socket: String,
+    /// The pane there: `%7`.
+    pub target: String,
 }

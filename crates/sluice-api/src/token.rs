@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub enum Scope {
     /// Everything, as the owner of the home.
     Person,
-    /// What a worker needs, and reading.
+    /// What a worker of one colony needs.
     Worker,
     /// What a session of one task may do.
     Agent,
@@ -41,6 +41,15 @@ pub struct CreateToken {
     /// The task that an agent's token speaks for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<String>,
+    /// The colony that a worker's token is bound to; unless given, the one that it first registers with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub colony: Option<String>,
+    /// The only role that a worker's token can register as; any unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<String>,
+    /// How long it is good: `30d`, `12h`, `90m`; for ever unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires: Option<String>,
 }
 
 /// A token as it is shown. Its secret is not.
@@ -57,8 +66,17 @@ pub struct Token {
     pub name: Option<String>,
     /// The task that an agent's token speaks for.
     pub task: Option<String>,
+    /// The colony that a worker's token is bound to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub colony: Option<String>,
+    /// The only role that a worker's token can register as.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<String>,
     /// When it was made.
     pub created_at: String,
+    /// When it ends by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<String>,
     /// When it was revoked.
     pub revoked_at: Option<String>,
 }

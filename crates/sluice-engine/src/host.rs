@@ -12,6 +12,7 @@ mod threads;
 pub use asked::Asked;
 pub use owning::{Claim, Fence, Unfenced};
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -75,6 +76,24 @@ pub struct Reporter {
 /// Why nothing can be stored at the moment.
 type Hindrance = Arc<Mutex<Option<String>>>;
 
+thread_local! {
+    /// In whose name this thread asks.
+    static SPEAKER: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// Whatever is asked of the loop meanwhile by this thread is a person's of this name: what comes of it says so.
+pub fn in_the_name_of<T>(name: &str, ask: impl FnOnce() -> T) -> T {
+    struct Silent;
+    impl Drop for Silent {
+        fn drop(&mut self) {
+            SPEAKER.set(None);
+        }
+    }
+    SPEAKER.set(Some(name.to_owned()));
+    let _silent = Silent;
+    ask()
+}
+
 impl Reporter {
     /// Sends a message to the loop. When the loop has ended there is nobody to tell, and nothing to do about it.
     pub fn send(&self, message: Message) {
@@ -85,6 +104,9 @@ impl Reporter {
     /// when the loop has ended.
     pub fn ask(&self, message: impl FnOnce(Token) -> Message) -> Asked {
         let token = Token(self.tokens.fetch_add(1, Ordering::Relaxed));
+        if let Some(name) = SPEAKER.with_borrow(Clone::clone) {
+            self.send(Message::Named { token, name });
+        }
         let (reply, answer) = channel();
         let ticket = Ticket::default();
         let _ = self.messages.send(Event::Ask(message(token), token, reply, ticket.clone()));

@@ -78,6 +78,12 @@ impl Handed {
     }
 }
 
+/// Who caused an event, where it was a person, and where it was the engine.
+const PERSON: &str = "person";
+const ENGINE: &str = "engine";
+/// So many names are remembered of those who have not been answered.
+const MOST_NAMES: usize = 10_000;
+
 /// The loop.
 #[derive(Default)]
 pub struct Reactor {
@@ -96,6 +102,8 @@ pub struct Reactor {
     dispatches: u64,
     /// Streams of which something has been stored.
     changed: Vec<StreamId>,
+    /// What persons are called who ask, by what they ask with.
+    names: BTreeMap<Token, String>,
     out: Vec<Action>,
 }
 
@@ -115,6 +123,13 @@ impl Reactor {
             Message::Create { token, stream, actor, change, blobs } => {
                 self.slots.insert(stream.clone(), Slot::new(actor, 0));
                 self.gather(&stream, change, token, blobs);
+            }
+            Message::Named { token, name } => {
+                self.names.insert(token, name);
+                // Of those that were refused nobody takes the name.
+                while self.names.len() > MOST_NAMES {
+                    self.names.pop_first();
+                }
             }
             Message::Say { token, stream, said } => self.say(token, stream, said, now),
             Message::Loaded { stream, found } => self.loaded(stream, found, now),
@@ -281,12 +296,18 @@ impl Reactor {
     fn gather(
         &mut self,
         stream: &StreamId,
-        change: Change,
+        mut change: Change,
         token: Option<Token>,
         blobs: Vec<(sluice_store::Digest, Vec<u8>)>,
     ) {
         let Some(slot) = self.slots.get_mut(stream) else { return };
         let expected = slot.version;
+        if let Some(name) = token.and_then(|token| self.names.remove(&token)) {
+            // What begins is begun by whoever asked for it.
+            let is_theirs = |actor: &str| actor == PERSON || (expected == 0 && actor == ENGINE);
+            let own = change.events.iter_mut().filter(|event| is_theirs(&event.actor));
+            own.for_each(|event| event.actor = format!("{PERSON}:{name}"));
+        }
         slot.version += change.events.len() as u64;
         for (key, due) in &change.timers {
             if let Some(old) = slot.timers.remove(key) {

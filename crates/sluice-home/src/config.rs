@@ -61,6 +61,8 @@ pub struct Defaults {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Env {
+    /// Variables that sessions see besides the usual ones: `NAME`, or `BEGINS_*`.
+    pub allow: Vec<String>,
     /// Variables that no session sees.
     pub deny: Vec<String>,
 }

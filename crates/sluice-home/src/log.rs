@@ -5,6 +5,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use sluice_worker::redact::redacted;
+
 /// A log is turned over when it has so many bytes.
 const LARGEST: u64 = 5 << 20;
 /// So many old ones are kept.
@@ -34,7 +36,7 @@ impl Log {
             *file = append(&self.path);
         }
         if let Some(file) = file.as_mut() {
-            let text = text.replace('\n', " ");
+            let text = redacted(&text.replace('\n', " "));
             let _ = writeln!(file, "{} {} {text}", jiff::Timestamp::now(), std::process::id());
         }
     }

@@ -22,6 +22,7 @@ use sluice_core::run::effect::Script;
 use sluice_core::run::{Outcome, Report};
 use sluice_worker::harness::{Harness, Harnesses};
 use sluice_worker::process::{Cancel, Within, end_marked};
+use sluice_worker::redact::redacted;
 use sluice_worker::session::{Config as SessionConfig, Failure, Keeper, SessionId, Sessions};
 use sluice_worker::tmux::Tmux;
 
@@ -263,6 +264,17 @@ impl Workbench {
 /// Ends every process of a run that has ended, in its groups or not, also what steps left behind that are long over.
 pub(crate) fn sweep(run: &str) -> usize {
     end_marked(&format!("SLUICE_RUN={run}"), HURRY)
+}
+
+/// A value of a program's without what looks like a secret.
+pub(crate) fn clean(value: &serde_json::Value) -> serde_json::Value {
+    use serde_json::Value;
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
+        Value::String(text) => Value::String(redacted(text)),
+        Value::Array(items) => items.iter().map(clean).collect(),
+        Value::Object(table) => table.iter().map(|(key, value)| (key.clone(), clean(value))).collect(),
+    }
 }
 
 /// A value of a program's, as conditions and variables read it.

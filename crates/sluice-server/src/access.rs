@@ -20,8 +20,25 @@ use crate::whole::only_looks;
 
 /// What is there for everybody.
 const OPEN: [&str; 1] = ["/healthz"];
-/// Under these paths workers say something; elsewhere they look.
-const FOR_WORKERS: [&str; 4] = ["/v1/crabs/", "/v1/runs/", "/v1/ws/crab/", "/v1/scheduler/"];
+/// Here workers say something.
+const FOR_WORKERS: [&str; 6] =
+    ["/v1/crabs", "/v1/runs/start", "/v1/runs/update", "/v1/runs/complete", "/v1/ws/crab", "/v1/scheduler"];
+/// Here they look, and nowhere else.
+const SEEN_BY_WORKERS: [&str; 8] = [
+    "/v1/colonies",
+    "/v1/crabs",
+    "/v1/missions",
+    "/v1/tasks",
+    "/v1/workflows",
+    "/v1/status",
+    "/v1/ws/crab",
+    "/v1/openapi.json",
+];
+/// What belongs to no task and no run, and a session may look at.
+const SEEN_BY_SESSIONS: [&str; 3] = ["/v1/lifecycle/tasks/here", "/v1/workflows", "/v1/openapi.json"];
+/// Where a task is looked at, and where a run is.
+const TASKS: [&str; 1] = ["/v1/lifecycle/tasks"];
+const RUNS: [&str; 3] = ["/v1/runs", "/v1/processes", "/workflows"];
 /// The longest path that is written down.
 const LONGEST_PATH: usize = 200;
 
@@ -104,20 +121,54 @@ fn hindrance(app: &App, bearer: &Bearer, method: &Method, path: &str) -> Option<
         response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(wait.as_secs() + 1));
         return Some(response);
     }
+    let looks = only_looks(method);
     let may = match who {
-        // What a session may do is decided by the task or run that it asks.
-        Who::Person { .. } | Who::Session { .. } | Who::Step { .. } => true,
-        Who::Worker { .. } => only_looks(method) || FOR_WORKERS.iter().any(|begins| path.starts_with(begins)),
-        Who::Reader { .. } | Who::Nobody => only_looks(method),
+        Who::Person { .. } => true,
+        // What a session may do is decided by the task or run that it asks; it sees no other.
+        Who::Session { task, .. } => !looks || is_in(path, &SEEN_BY_SESSIONS) || is_of(path, &TASKS, task),
+        Who::Step { run, .. } => !looks || is_in(path, &SEEN_BY_SESSIONS) || is_of(path, &RUNS, run),
+        Who::Worker { .. } => is_in(path, if looks { &SEEN_BY_WORKERS } else { &FOR_WORKERS }),
+        Who::Reader { .. } | Who::Nobody => looks,
     };
     match may {
         true => None,
         false => {
             let problem = Problem::new(Status::Forbidden, "not_enough", "this token does not allow that");
-            let scope = if FOR_WORKERS.iter().any(|begins| path.starts_with(begins)) { "worker" } else { "person" };
+            let scope = match looks {
+                true => "read",
+                false if is_in(path, &FOR_WORKERS) => "worker",
+                false => "person",
+            };
             Some(refuse(&problem.hint(format!("`sluice token create --scope {scope}` makes one that does"))))
         }
     }
+}
+
+/// Whether a path is one of these, or below one.
+fn is_in(path: &str, all: &[&str]) -> bool {
+    let below = |rest: &str| rest.is_empty() || rest.starts_with('/');
+    all.iter().any(|one| path.strip_prefix(one).is_some_and(below))
+}
+
+/// The scopes of tokens that are enough to look at a path.
+pub(crate) fn readers(path: &str) -> Vec<&'static str> {
+    let below = |all: &[&str]| all.iter().any(|one| path.strip_prefix(one).is_some_and(|rest| rest.starts_with('/')));
+    let mut scopes = vec!["read"];
+    if is_in(path, &SEEN_BY_WORKERS) {
+        scopes.push("worker");
+    }
+    if is_in(path, &SEEN_BY_SESSIONS) || below(&TASKS) || below(&RUNS) {
+        scopes.push("agent");
+    }
+    scopes.push("person");
+    scopes
+}
+
+/// Whether a path, below one of these, is about this: its id, or what it begins with.
+fn is_of(path: &str, all: &[&str], id: &str) -> bool {
+    let named = |rest: &str| rest.strip_prefix('/')?.split('/').next().map(str::to_owned);
+    let meant = all.iter().find_map(|one| named(path.strip_prefix(one)?));
+    meant.is_some_and(|meant| !meant.is_empty() && id.starts_with(&meant))
 }
 
 fn turn_away(problem: &Problem) -> Response {

@@ -28,7 +28,7 @@ pub(crate) async fn ask<T: Serialize>(
     let done = tokio::task::spawn_blocking(move || {
         let who = caller.who(&asked.service).map_err(|problem| (None, Box::new(problem)))?;
         // Written here as well: a long answer would keep all others waiting.
-        match question(&asked.service, &who) {
+        match who.asking(|| question(&asked.service, &who)) {
             Ok(answer) => Ok(json(StatusCode::OK, &answer)),
             Err(problem) => Err((Some(who), Box::new(problem))),
         }

@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 use sluice_api::Problem;
 use sluice_api::problem::Status;
 
+use crate::access::readers;
 use crate::answer;
 use crate::caller::Caller;
 use crate::routes::table;
@@ -132,7 +133,8 @@ fn described(operation: &Operation, types: &mut Types) -> Value {
     });
     shown["security"] = match operation.who {
         For::Everybody => json!([]),
-        For::Readers | For::Workers | For::Agents | For::Persons => json!([{ "token": operation.who.scopes() }]),
+        For::Readers => json!([{ "token": readers(operation.path) }]),
+        For::Workers | For::Agents | For::Persons => json!([{ "token": operation.who.scopes() }]),
     };
     let key = operation.creates.then(|| {
         json!({

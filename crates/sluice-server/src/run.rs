@@ -307,6 +307,10 @@ async fn until_the_end(app: Arc<App>) {
         if app.service.has_ended() || app.is_idle() {
             return app.stop();
         }
+        let asked = app.clone();
+        if tokio::task::spawn_blocking(move || asked.service.expire_tokens()).await.unwrap_or(false) {
+            app.revoke();
+        }
     }
 }
 

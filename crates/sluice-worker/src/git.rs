@@ -315,7 +315,7 @@ pub(crate) fn said(ended: &Ended) -> String {
     let stdout = String::from_utf8_lossy(&ended.stdout);
     let text = if stderr.trim().is_empty() { stdout } else { stderr };
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    let text = lines.join("; ");
+    let text = crate::redact::redacted(&lines.join("; "));
     if text.is_empty() {
         return ended.code.map_or_else(|| "ended by a signal".to_owned(), |code| format!("exit code {code}"));
     }

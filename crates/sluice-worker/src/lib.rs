@@ -11,6 +11,7 @@ pub mod leak;
 pub mod listing;
 pub mod merge;
 pub mod process;
+pub mod redact;
 pub mod session;
 pub mod shim;
 pub mod taskfile;

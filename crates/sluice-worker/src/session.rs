@@ -175,6 +175,12 @@ impl Sessions {
         Ok(tmux.attach_command(&pane))
     }
 
+    /// Where a person looks at a session: the socket of the tmux server, and the pane there.
+    pub fn pane(&self, id: &SessionId) -> Result<(PathBuf, String), Failure> {
+        let (tmux, pane) = self.shown(id)?;
+        Ok((tmux.socket().to_owned(), pane))
+    }
+
     /// What the session's window shows.
     pub fn screen(&self, id: &SessionId) -> Result<String, Failure> {
         let (tmux, pane) = self.shown(id)?;

@@ -10,9 +10,19 @@ mod table;
 
 use std::process::ExitCode;
 
+use rustix::fs::Mode;
+use rustix::process::umask;
+
 fn main() -> ExitCode {
+    not_for_everybody();
     match args::read() {
         Ok((command, output)) => output.finish(command::run(command, output)),
         Err(answered) => answered,
     }
+}
+
+/// Whoever lets everybody write what they make does not mean the files of a home and of an agent.
+fn not_for_everybody() {
+    let mask = umask(Mode::empty());
+    umask(if mask.contains(Mode::WOTH) { mask } else { mask | Mode::WGRP | Mode::WOTH });
 }

@@ -101,9 +101,9 @@ impl Output {
         match self {
             Output::Json => print_json(&failure.document()),
             Output::People => {
-                say(&format!("error: {}", failure.message));
+                say(&format!("error: {}", harmless(&failure.message)));
                 if let Some(hint) = &failure.hint {
-                    say(&format!("hint: {hint}"));
+                    say(&format!("hint: {}", harmless(hint)));
                 }
             }
         }
@@ -114,6 +114,19 @@ impl Output {
 pub(crate) fn print(text: &str) {
     let mut stdout = anstream::stdout().lock();
     written(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()));
+}
+
+/// A text of somebody else's, with what a terminal would obey made visible. Lines and tabs stay.
+pub(crate) fn harmless(text: &str) -> String {
+    let shown = |letter: char| match letter {
+        '\n' | '\t' => letter.to_string(),
+        // As `cat -v` shows them.
+        '\0'..='\u{1f}' => format!("^{}", u8::try_from(letter).map_or('?', |byte| char::from(byte + b'@'))),
+        '\u{7f}' => "^?".to_owned(),
+        '\u{80}'..='\u{9f}' => letter.escape_unicode().to_string(),
+        other => other.to_string(),
+    };
+    text.replace("\r\n", "\n").chars().map(shown).collect()
 }
 
 /// Writes bytes to stdout as they are, whatever the terminal can show.
@@ -143,4 +156,17 @@ pub(crate) fn print_json(document: &serde_json::Value) {
 /// Tells a person something on stderr.
 pub(crate) fn say(line: &str) {
     let _ = writeln!(anstream::stderr().lock(), "{line}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::harmless;
+
+    #[test]
+    fn what_a_terminal_would_obey_is_shown() {
+        assert_eq!(
+            harmless("\u{1b}]0;owned\u{7}ok\r\n\tred\u{1b}[31m\u{9b}1m\u{7f}é"),
+            "^[]0;owned^Gok\n\tred^[[31m\\u{9b}1m^?é"
+        );
+    }
 }

@@ -52,6 +52,7 @@ mod e2e {
     pub(crate) mod state_runs;
     pub(crate) mod store_faults;
     pub(crate) mod takeover;
+    pub(crate) mod tokens;
     pub(crate) mod traces;
     pub(crate) mod triggers;
     pub(crate) mod verification;

@@ -25,6 +25,13 @@ pub enum Message {
         /// Its definition, by digest.
         blobs: Vec<(sluice_store::Digest, Vec<u8>)>,
     },
+    /// Whatever is asked with this token, a person of this name asks.
+    Named {
+        /// The token.
+        token: Token,
+        /// What the person is called.
+        name: String,
+    },
     /// Something is said to a task or run.
     Say {
         /// Who said it.

@@ -18,6 +18,7 @@ use crate::clock::new_id;
 use crate::colonies;
 use crate::ground::Ground;
 use crate::house::Happened;
+use crate::service::LOCAL;
 
 /// Crabs that are remembered; beyond that, those that have been gone for longest are forgotten.
 const MOST_CRABS: usize = 10_000;
@@ -79,7 +80,8 @@ impl Crabs {
                 instance: entry["instance"].as_str().map(str::to_owned),
                 is_awaited: is_present,
             };
-            if is_present {
+            // Earlier a worker's token could register for this machine's own work; it gets none any more.
+            if is_present && !(crab.colony == LOCAL && crab.keeper.is_some()) {
                 offer(ground, &id, &crab, if listened { 0 } else { 1 });
             }
             self.inner().crabs.insert(id.clone(), crab);

@@ -5,12 +5,13 @@ use sluice_api::Problem;
 use sluice_core::recipe::{Data, FailureKind};
 use sluice_core::run::{Job as Asked, Outcome, Perform, Report, Usage as Used};
 use sluice_worker::harness::result::result;
+use sluice_worker::redact::redacted;
 
 use super::task_id;
 use super::work::Complete;
 use crate::bounds::{LONGEST_SUMMARY, LONGEST_VALUE, LONGEST_WORD, cut};
 use crate::runs::{SeenRun, performance};
-use crate::workbench::data;
+use crate::workbench::{clean, data};
 
 /// What a crab's words mean to its run.
 pub(super) fn report(wanted: &Complete) -> Result<Report, Problem> {
@@ -18,17 +19,22 @@ pub(super) fn report(wanted: &Complete) -> Result<Report, Problem> {
     if let Some((name, _)) = words.into_iter().find(|(_, it)| it.as_ref().is_some_and(|it| it.len() > LONGEST_WORD)) {
         return Err(Problem::bad_request(format!("`{name}` has more than {LONGEST_WORD} bytes")));
     }
+    let is_commit = |text: &String| [40, 64].contains(&text.len()) && text.chars().all(|it| it.is_ascii_hexdigit());
+    if wanted.commit.as_ref().is_some_and(|commit| !is_commit(commit)) {
+        let hint = "send its full name, 40 or 64 hexadecimal digits";
+        return Err(Problem::bad_request("`commit` is no commit").hint(hint));
+    }
     let value = wanted.output.as_ref().map_or(0, |value| value.to_string().len());
     if value > LONGEST_VALUE {
         let error = format!("its output has {value} bytes, more than the {LONGEST_VALUE} that are kept");
         return Ok(Report::Failed { kind: FailureKind::Failed, error, outcome: Outcome::default() });
     }
-    let said = wanted.summary.as_deref().unwrap_or_default();
-    let read = result(said);
-    let summary = cut(said, LONGEST_SUMMARY);
+    let said = redacted(wanted.summary.as_deref().unwrap_or_default());
+    let read = result(&said);
+    let summary = cut(&said, LONGEST_SUMMARY);
     let outcome = Outcome {
         result: wanted.result.clone().or(read.result),
-        output: wanted.output.as_ref().map_or_else(|| Data::Text(cut(said, LONGEST_VALUE)), data),
+        output: wanted.output.as_ref().map_or_else(|| Data::Text(cut(&said, LONGEST_VALUE)), |it| data(&clean(it))),
         summary: if wanted.result.is_some() { summary.clone() } else { cut(&read.summary, LONGEST_SUMMARY) },
         commit: wanted.commit.clone(),
         usage: wanted.token_usage.map(|it| {
@@ -50,7 +56,7 @@ pub(super) fn report(wanted: &Complete) -> Result<Report, Problem> {
                     return Err(Problem::bad_request(message).hint("failed, timeout, crashed or lost"));
                 }
             };
-            let said = wanted.error.as_deref().map_or(summary, |error| cut(error, LONGEST_SUMMARY));
+            let said = wanted.error.as_deref().map_or(summary, |error| cut(&redacted(error), LONGEST_SUMMARY));
             let error = if said.is_empty() { "the crab says that it failed".to_owned() } else { said };
             Ok(Report::Failed { kind, error, outcome })
         }

@@ -2,15 +2,16 @@
 
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use sluice_api::problem::{Problem, Status};
-use sluice_api::token::{CreateToken, Scope, TokenAnswer, TokenList};
+use sluice_api::token::{CreateToken, Scope, Token, TokenAnswer, TokenList};
 use sluice_worker::session::SessionId;
 
 use super::who::whose;
-use super::{Service, Who};
+use super::{LOCAL, Service, Who};
+use crate::crabs::Register;
 use crate::house::note;
-use crate::tokens::PREFIX;
+use crate::tokens::{PREFIX, Wanted, is_expired, period};
 use crate::workbench::is_secret_of;
 
 /// How long somebody who is turned away waits for that to be written down.
@@ -65,6 +66,10 @@ impl Service {
             let problem = Problem::new(Status::Unauthorized, "token_revoked", "this token has been revoked");
             return Err(denied(problem.hint("`sluice token create` makes another")));
         }
+        if is_expired(&token) {
+            let problem = Problem::new(Status::Unauthorized, "token_expired", "this token has expired");
+            return Err(denied(problem.hint("`sluice token create` makes another")));
+        }
         let who = match token.scope {
             Scope::Person => Who::Person { name: token.name.clone().unwrap_or_else(|| token.id.clone()) },
             Scope::Worker => Who::Worker { token: token.id.clone() },
@@ -81,7 +86,7 @@ impl Service {
     /// Whether a token that let somebody in still would, by what it is known by.
     pub fn still_lets_in(&self, token: &str) -> bool {
         match self.tokens.list().into_iter().find(|kept| kept.id == token) {
-            Some(kept) => kept.revoked_at.is_none(),
+            Some(kept) => kept.revoked_at.is_none() && !is_expired(&kept),
             None => SessionId::new(token).is_ok_and(|id| self.lives(&id)),
         }
     }
@@ -125,6 +130,23 @@ impl Service {
     /// Makes a token; its secret is told this once.
     pub fn create_token(&self, who: &Who, wanted: CreateToken) -> Result<TokenAnswer, Problem> {
         who.must_be_person("making a token")?;
+        let is_worker = wanted.scope == Scope::Worker;
+        if !is_worker && (wanted.colony.is_some() || wanted.role.is_some()) {
+            let message = "only a worker's token belongs to a colony and a role";
+            return Err(Problem::bad_request(message).hint("--scope worker, or no colony and no role"));
+        }
+        let colony = match &wanted.colony {
+            None => None,
+            Some(id) if id == LOCAL => {
+                let message = format!("the work of the colony `{LOCAL}` is done by the engine's own machine alone");
+                return Err(Problem::bad_request(message).hint("POST /v1/colonies founds a colony for workers"));
+            }
+            Some(id) => crate::colonies::find(&self.ground, id)?["colony_id"].as_str().map(str::to_owned),
+        };
+        if let Some(role) = &wanted.role {
+            crate::colonies::must_be_a_name("role", role)?;
+        }
+        let expires = wanted.expires.as_deref().map(period).transpose()?;
         let task = match (wanted.scope, wanted.task) {
             (Scope::Agent, Some(task)) => Some(self.ground.tasks.find(&task)?.id),
             (Scope::Agent | Scope::Person | Scope::Worker | Scope::Read, None) => None,
@@ -133,7 +155,32 @@ impl Service {
                 return Err(Problem::bad_request(message).hint("--scope agent, or no task"));
             }
         };
-        Ok(TokenAnswer { token: self.tokens.create(wanted.scope, wanted.name, task)? })
+        let (scope, name, role) = (wanted.scope, wanted.name, wanted.role);
+        let token = self.tokens.create(Wanted { scope, name, task, colony, role, expires })?;
+        self.access_changed("token.created", &who.label(), &token.id, &shown(&token));
+        Ok(TokenAnswer { token })
+    }
+
+    /// Whether a worker may register with a colony, as something. A person may.
+    pub(super) fn may_register(&self, who: &Who, wanted: &Register) -> Result<(), Problem> {
+        let Who::Worker { token } = who else { return Ok(()) };
+        let colony = crate::colonies::find(&self.ground, &wanted.colony_id)?;
+        self.tokens.bind(token, colony["colony_id"].as_str().unwrap_or_default(), &wanted.role)
+    }
+
+    /// Tells of the tokens that have ended by themselves; whether there were any.
+    pub fn expire_tokens(&self) -> bool {
+        // What cannot be written down now is told the next time.
+        let expired = self.tokens.newly_expired().unwrap_or_default();
+        expired.iter().for_each(|token| self.access_changed("token.expired", "engine", &token.id, &shown(token)));
+        !expired.is_empty()
+    }
+
+    /// Writes down that somebody may do more or less than before.
+    pub(super) fn access_changed(&self, kind: &str, actor: &str, about: &str, data: &Value) {
+        let stored = note(&self.ground, kind, actor, about, data);
+        // It is stored when the store is back.
+        let _ = stored.map(|stored| stored.recv_timeout(STORED_WITHIN));
     }
 
     /// All tokens, without their secrets.
@@ -145,7 +192,9 @@ impl Service {
     /// Ends a token.
     pub fn revoke_token(&self, who: &Who, id: &str) -> Result<TokenAnswer, Problem> {
         who.must_be_person("revoking a token")?;
-        Ok(TokenAnswer { token: self.tokens.revoke(id)? })
+        let token = self.tokens.revoke(id)?;
+        self.access_changed("token.revoked", &who.label(), &token.id, &shown(&token));
+        Ok(TokenAnswer { token })
     }
 
     /// Writes down that somebody was turned away, and waits until that is durable, but not for a store that is away.
@@ -161,6 +210,14 @@ impl Service {
         // It is stored when the store is back.
         let _ = stored.map(|stored| stored.recv_timeout(STORED_WITHIN));
     }
+}
+
+/// What an event says about a token: never its secret.
+fn shown(token: &Token) -> Value {
+    json!({
+        "token": token.id, "scope": token.scope.word(), "name": token.name, "task": token.task, "colony": token.colony,
+        "role": token.role, "expires_at": token.expires_at,
+    })
 }
 
 fn unknown() -> Denied {

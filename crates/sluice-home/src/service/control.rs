@@ -28,6 +28,7 @@ impl Service {
     /// A crab comes.
     pub fn register_crab(&self, who: &Who, chosen: &Chosen, wanted: &Register) -> Result<Value, Problem> {
         let keeper = who.keeper("registering a crab")?;
+        self.may_register(who, wanted)?;
         let crab_id = wanted.crab_id.clone().or_else(|| chosen.id.clone());
         self.ground.crabs.register(&self.ground, keeper, &Register { crab_id, ..wanted.clone() })
     }

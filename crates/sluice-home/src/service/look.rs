@@ -169,10 +169,10 @@ impl Service {
             return Err(no(format!("task {} has no living session", seen.id)).hint("`sluice task respawn` starts one"));
         };
         let session = session_id(&seen.id, agent.id).map_err(Problem::fault)?;
-        let command = self.ground.sessions.attach_command(&session).map_err(|failure| {
+        let (socket, target) = self.ground.sessions.pane(&session).map_err(|failure| {
             no(described(&failure)).hint("without tmux nobody can look into a session; `sluice doctor` tells more")
         })?;
-        Ok(Attach { command: command.into_iter().map(|word| word.to_string_lossy().into_owned()).collect() })
+        Ok(Attach { socket: socket.display().to_string(), target })
     }
 
     /// Events of everything, after a place in the log, as they are shown.

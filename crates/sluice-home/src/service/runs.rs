@@ -14,6 +14,7 @@ use sluice_engine::actor::Said;
 use sluice_engine::reactor::{Message, Recorded};
 use sluice_engine::run_actor::RunActor;
 use sluice_store::{Query, Summary};
+use sluice_worker::redact::redacted;
 use sluice_worker::session::Stream;
 
 use super::page::{Part, Wanted};
@@ -22,7 +23,7 @@ use crate::bounds::{LONGEST_SUMMARY, cut};
 use crate::ground::Ground;
 use crate::runs::{SeenRun, id_of, stream};
 use crate::view_run;
-use crate::workbench::{data, sweep};
+use crate::workbench::{clean, data, sweep};
 
 /// What the status of a run can be.
 const STATUSES: [&str; 5] = ["running", "held", "completed", "failed", "cancelled"];
@@ -174,11 +175,12 @@ impl Service {
                 .hint("`sluice answer` and `sluice run` are for people"));
         };
         let StepSays { verb, summary, result, output, text, options } = said;
+        let (summary, text) = (summary.as_deref().map(redacted), text.as_deref().map(redacted));
         let summary = summary.map(|summary| cut(&summary, LONGEST_SUMMARY));
         let outcome = Outcome {
             summary: summary.clone().unwrap_or_default(),
             result,
-            output: output.as_ref().map(data).unwrap_or_default(),
+            output: output.as_ref().map(|it| data(&clean(it))).unwrap_or_default(),
             ..Outcome::default()
         };
         let by = *speaker;

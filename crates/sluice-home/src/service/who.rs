@@ -12,6 +12,7 @@ use sluice_core::machine::RefusalCode;
 use sluice_core::run::{Asker as RunAsker, Speaker};
 use sluice_core::task::Asker;
 use sluice_core::task::session::SessionId as Number;
+use sluice_engine::host::in_the_name_of;
 use sluice_engine::run_actor::performed;
 use sluice_worker::process::Identity;
 use sluice_worker::session::{Asker as Process, SessionId};
@@ -89,6 +90,14 @@ impl Who {
             Who::Session { .. } | Who::Step { .. } | Who::Worker { .. } | Who::Reader { .. } | Who::Nobody => {
                 RunAsker::Stranger
             }
+        }
+    }
+
+    /// Asks something in their name: what comes of it says who it was.
+    pub fn asking<T>(&self, ask: impl FnOnce() -> T) -> T {
+        match self {
+            Who::Person { name } => in_the_name_of(name, ask),
+            Who::Session { .. } | Who::Step { .. } | Who::Worker { .. } | Who::Reader { .. } | Who::Nobody => ask(),
         }
     }
 

@@ -116,7 +116,9 @@ impl Service {
     /// Adds a project.
     pub fn add_project(&self, who: &Who, wanted: ProjectChange) -> Result<Project, Problem> {
         who.must_be_person("adding a project")?;
-        self.ground.projects.add(wanted)
+        let project = self.ground.projects.add(wanted)?;
+        self.project_changed(who, "project.added", &project);
+        Ok(project)
     }
 
     /// Changes a project. Its name stays while it has open tasks, which know it by that.
@@ -125,20 +127,31 @@ impl Service {
         if wanted.name.as_deref().is_some_and(|new| new != name) || wanted.path.is_some() {
             self.must_have_no_tasks(name)?;
         }
-        self.ground.projects.update(name, wanted)
+        let project = self.ground.projects.update(name, wanted)?;
+        self.project_changed(who, "project.changed", &project);
+        Ok(project)
     }
 
     /// Forgets a project without open tasks.
     pub fn remove_project(&self, who: &Who, name: &str) -> Result<Project, Problem> {
         who.must_be_person("removing a project")?;
         self.must_have_no_tasks(name)?;
-        self.ground.projects.remove(name)
+        let project = self.ground.projects.remove(name)?;
+        self.project_changed(who, "project.removed", &project);
+        Ok(project)
     }
 
     /// Takes over a projects.json.
     pub fn import_projects(&self, who: &Who, document: &serde_json::Value) -> Result<Vec<Project>, Problem> {
         who.must_be_person("importing projects")?;
-        self.ground.projects.import(document)
+        let projects = self.ground.projects.import(document)?;
+        projects.iter().for_each(|project| self.project_changed(who, "project.added", project));
+        Ok(projects)
+    }
+
+    fn project_changed(&self, who: &Who, kind: &str, project: &Project) {
+        let data = serde_json::to_value(project).unwrap_or_default();
+        self.access_changed(kind, &who.label(), &project.name, &data);
     }
 
     fn must_have_no_tasks(&self, project: &str) -> Result<(), Problem> {

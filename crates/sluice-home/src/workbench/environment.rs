@@ -10,17 +10,44 @@ use sluice_engine::loader::pin;
 use sluice_worker::session::SessionId;
 
 use super::{Order, Voice, Workbench};
+use crate::config::Env;
 use crate::tokens;
 
+/// The variables that every session inherits.
+#[rustfmt::skip]
+const USUAL: &[&str] = &[
+    "HOME", "PATH", "USER", "LOGNAME", "SHELL", "HOSTNAME", "MAIL", "LANG", "LANGUAGE", "TZ", "TERM", "TERMINFO", "COLORTERM",
+    "NO_COLOR", "FORCE_COLOR", "CI", "TMPDIR", "TMP", "TEMP", "EDITOR", "VISUAL", "PAGER", "BROWSER", "LESS", "MANPATH",
+    "INFOPATH", "DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "DBUS_SESSION_BUS_ADDRESS", "SSH_AUTH_SOCK", "SSH_AGENT_PID",
+    "GPG_TTY", "GPG_AGENT_INFO", "GNUPGHOME", "http_proxy", "https_proxy", "ftp_proxy", "no_proxy", "all_proxy", "HTTP_PROXY",
+    "HTTPS_PROXY", "FTP_PROXY", "NO_PROXY", "ALL_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR", "CURL_CA_BUNDLE",
+    "REQUESTS_CA_BUNDLE", "KUBECONFIG", "LD_LIBRARY_PATH", "PKG_CONFIG_PATH", "VIRTUAL_ENV", "CC", "CXX", "CFLAGS", "CXXFLAGS",
+    "LDFLAGS",
+];
+/// The families of variables that every session inherits: languages and folders, agents and the models behind them, and
+/// what programmers use.
+#[rustfmt::skip]
+const USUAL_FAMILIES: &[&str] = &[
+    "LC_*", "XDG_*", "GIT_*", "GH_*", "GITHUB_*", "GITLAB_*", "GLAB_*",
+    "ANTHROPIC_*", "CLAUDE*", "OPENAI_*", "CODEX_*", "GEMINI_*", "GOOGLE_*", "VERTEX*", "CLOUDSDK_*", "AWS_*", "AZURE_*",
+    "MISTRAL_*", "GROQ_*", "OPENROUTER_*", "DEEPSEEK_*", "XAI_*", "GROK_*", "COHERE_*", "TOGETHER_*", "FIREWORKS_*",
+    "CEREBRAS_*", "PERPLEXITY_*", "MOONSHOT_*", "ZAI_*", "OLLAMA_*", "LITELLM_*", "LLM_*", "MCP_*", "OPENCODE_*", "AIDER_*",
+    "CURSOR_*", "AMP_*", "GOOSE_*", "PI_*", "COPILOT_*", "QWEN_*", "KIRO_*", "CRUSH_*", "DISABLE_*", "OTEL_*",
+    "CARGO*", "RUST*", "SCCACHE_*", "NODE_*", "NPM_*", "npm_config_*", "NVM_*", "FNM_*", "VOLTA_*", "PNPM_*", "YARN_*",
+    "BUN_*", "DENO_*", "PYTHON*", "PIP_*", "UV_*", "POETRY_*", "CONDA_*", "PYENV_*", "GO*", "JAVA_*", "MAVEN_*", "GRADLE_*",
+    "SDKMAN_*", "KOTLIN_*", "ANDROID_*", "RUBY*", "GEM_*", "BUNDLE_*", "RBENV_*", "DOTNET_*", "DOCKER_*", "COMPOSE_*",
+    "NIX_*", "MISE_*", "ASDF_*", "HOMEBREW_*",
+];
 /// The digests of the secrets that a session was given.
 const DIGESTS: &str = "token.sha256";
 
-/// What a session inherits: the engine's environment, less what is Sluice's own and what a person denies.
+/// What a session inherits of the engine's environment: who and where one is, how the network is reached, what agents and
+/// the tools of programmers are set up with, and what a person allows besides; never what is Sluice's own.
 pub(crate) fn inherited(bench: &Workbench) -> BTreeMap<String, String> {
+    let own =
+        std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
     let config = bench.config();
-    let denied = |name: &str| name.starts_with("SLUICE_") || config.env.deny.iter().any(|it| it == name);
-    let own = std::env::vars().filter(|(name, _)| !denied(name) && name != "TMUX" && name != "TMUX_PANE");
-    let mut environment: BTreeMap<String, String> = own.collect();
+    let mut environment: BTreeMap<String, String> = own.filter(|(name, _)| passes(&config.env, name)).collect();
     let programs = bench.places.programs().display().to_string();
     let path = environment.get("PATH").map(|path| format!("{programs}:{path}")).unwrap_or(programs);
     environment.insert("PATH".into(), path);
@@ -28,6 +55,17 @@ pub(crate) fn inherited(bench: &Workbench) -> BTreeMap<String, String> {
     let (name, value) = bench.within.assignment();
     environment.insert(name.into(), value);
     environment
+}
+
+/// Whether a variable is passed on.
+fn passes(set: &Env, name: &str) -> bool {
+    let fits = |pattern: &str| match pattern.strip_suffix('*') {
+        Some(begins) => name.starts_with(begins),
+        None => name == pattern,
+    };
+    let is_usual = USUAL.iter().chain(USUAL_FAMILIES).any(|pattern| fits(pattern));
+    let is_denied = name.starts_with("SLUICE_") || set.deny.iter().any(|it| fits(it));
+    (is_usual || set.allow.iter().any(|it| fits(it))) && !is_denied
 }
 
 /// What a step of a run is told about itself.
@@ -65,4 +103,38 @@ pub(crate) fn is_secret_of(private: &Path, secret: &str) -> bool {
     let digest = pin(secret.as_bytes()).to_string();
     let kept = std::fs::read_to_string(private.join(DIGESTS)).unwrap_or_default();
     kept.lines().any(|line| tokens::is_same(line, &digest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_usual_and_what_a_person_allows_is_passed_on() {
+        let env = |allow: &[&str], deny: &[&str]| Env {
+            allow: allow.iter().map(|it| (*it).to_owned()).collect(),
+            deny: deny.iter().map(|it| (*it).to_owned()).collect(),
+        };
+        let none = env(&[], &[]);
+        for usual in [
+            "HOME",
+            "PATH",
+            "LC_ALL",
+            "ANTHROPIC_API_KEY",
+            "CLAUDE_CONFIG_DIR",
+            "GH_TOKEN",
+            "https_proxy",
+            "CARGO_HOME",
+        ] {
+            assert!(passes(&none, usual), "{usual}");
+        }
+        for other in ["DATABASE_URL", "STRIPE_SECRET", "SLUICE_TOKEN", "TMUX", "TMUX_PANE", "HOMER"] {
+            assert!(!passes(&none, other), "{other}");
+        }
+        let some = env(&["DATABASE_URL", "MY_*", "SLUICE_TOKEN"], &["AWS_*", "MY_SECRET"]);
+        assert!(passes(&some, "DATABASE_URL") && passes(&some, "MY_PLACE"));
+        assert!(
+            !passes(&some, "AWS_SECRET_ACCESS_KEY") && !passes(&some, "MY_SECRET") && !passes(&some, "SLUICE_TOKEN")
+        );
+    }
 }

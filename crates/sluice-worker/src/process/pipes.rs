@@ -12,6 +12,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use super::capture::{Capture, Captured};
 use super::sweep::timespec;
 use super::{ERRORS, Failure, OUTPUT, Script, system};
+use crate::redact::{Flow, Redactor};
 
 /// Bytes that are read at once.
 const PIECE: usize = 16 * 1024;
@@ -30,6 +31,7 @@ pub(super) enum News {
 
 struct Output {
     pipe: Option<Box<dyn Piped>>,
+    flow: Flow,
     capture: Capture,
 }
 
@@ -59,9 +61,11 @@ impl Pipes {
         for fd in [stdout.as_fd(), stderr.as_fd(), stdin.as_fd()] {
             ioctl_fionbio(fd, true).map_err(|error| system("preparing the pipes of a script", error))?;
         }
+        let redactor = Redactor::of(script.environment.iter().map(|(name, value)| (name.as_str(), value.as_str())));
         let output = |pipe: Box<dyn Piped>, ending: &str| {
+            let flow = Flow::new(redactor.clone());
             let file = script.output_file.as_ref().map(|path| path.with_extension(ending));
-            Output { pipe: Some(pipe), capture: Capture::new(script.output_limit, file) }
+            Output { pipe: Some(pipe), flow, capture: Capture::new(script.output_limit, file) }
         };
         Ok(Self {
             handle,
@@ -140,7 +144,7 @@ impl Pipes {
 
     pub(super) fn finish(self) -> (Captured, Captured) {
         let [stdout, stderr] = self.outputs;
-        (stdout.capture.finish(), stderr.capture.finish())
+        (stdout.finish(), stderr.finish())
     }
 }
 
@@ -151,11 +155,18 @@ impl Output {
             let Some(pipe) = &mut self.pipe else { return };
             match pipe.read(buffer) {
                 Ok(0) => self.pipe = None,
-                Ok(count) => self.capture.push(&buffer[..count]),
+                Ok(count) => self.capture.push(&self.flow.push(&buffer[..count])),
                 Err(error) if would_block(&error) => return,
                 Err(_) => self.pipe = None,
             }
         }
+    }
+}
+
+impl Output {
+    fn finish(mut self) -> Captured {
+        self.capture.push(&self.flow.finish());
+        self.capture.finish()
     }
 }
 

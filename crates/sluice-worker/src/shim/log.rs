@@ -8,6 +8,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use crate::redact::{Flow, Redactor};
 use crate::session::output::{head_file, tail_file};
 
 /// Writes one stream of output.
@@ -16,25 +17,46 @@ pub(super) struct Log {
     name: &'static str,
     head: u64,
     segment: u64,
+    came: u64,
     written: u64,
+    flow: Flow,
     file: File,
     segments: VecDeque<u64>,
 }
 
 impl Log {
-    pub(super) fn create(folder: &Path, name: &'static str, head: u64, tail: u64) -> io::Result<Self> {
+    /// Keeps the first and the last so many bytes, without secrets.
+    pub(super) fn create(
+        folder: &Path,
+        name: &'static str,
+        (head, tail): (u64, u64),
+        secrets: Redactor,
+    ) -> io::Result<Self> {
         let file = create(&head_file(folder, name))?;
         let segment = (tail / 2).max(1);
-        Ok(Self { folder: folder.to_owned(), name, head, segment, written: 0, file, segments: VecDeque::new() })
+        let (folder, flow, segments) = (folder.to_owned(), Flow::new(secrets), VecDeque::new());
+        Ok(Self { folder, name, head, segment, came: 0, written: 0, flow, file, segments })
     }
 
     /// Bytes that came so far.
-    pub(super) fn written(&self) -> u64 {
-        self.written
+    pub(super) fn came(&self) -> u64 {
+        self.came
     }
 
     /// Keeps what came next. A full disk must not stop the agent: what cannot be written is left out and told.
-    pub(super) fn write(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+    pub(super) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.came += bytes.len() as u64;
+        let clean = self.flow.push(bytes);
+        self.keep(&clean)
+    }
+
+    /// Nothing more comes.
+    pub(super) fn finish(&mut self) -> io::Result<()> {
+        let rest = self.flow.finish();
+        self.keep(&rest)
+    }
+
+    fn keep(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         let mut result = Ok(());
         while !bytes.is_empty() {
             let full_at = self.segments.back().map_or(self.head, |start| start + self.segment);

@@ -25,6 +25,7 @@ use super::scan::Scanner;
 use super::signals::{Heard, Signals};
 use super::typing::{AGENT_HAS_ENDED, Keyboard, Next, Typing, not};
 use crate::process::{GRACE, Identity, Kin, timespec};
+use crate::redact::Redactor;
 use crate::session::folder::Folder;
 use crate::session::output::{ERRORS, OUTPUT};
 use crate::session::record::{Cause, Spec};
@@ -115,7 +116,10 @@ impl Relay {
         running: Running,
     ) -> io::Result<Self> {
         let limits = running.spec.limits;
-        let log = |name| Log::create(folder.path(), name, limits.output_head, limits.output_tail);
+        let secrets =
+            Redactor::of(running.spec.environment.iter().map(|(name, value)| (name.as_str(), value.as_str())));
+        let kept = (limits.output_head, limits.output_tail);
+        let log = |name| Log::create(folder.path(), name, kept, secrets.clone());
         let (sources, terminal) = match running.ends {
             Ends::Terminal { ours, agents } => {
                 let terminal = Terminal { agents, scanner: Scanner::default(), keys: VecDeque::new() };
@@ -170,7 +174,10 @@ impl Relay {
             self.keep_time();
         }
         if let Some(typing) = self.typing.take() {
-            typing.agent_ended(self.sources.first().map_or(0, |source| source.log.written()));
+            typing.agent_ended(self.sources.first().map_or(0, |source| source.log.came()));
+        }
+        for source in &mut self.sources {
+            let _ = source.log.finish();
         }
         for received in self.texts.drain(..) {
             received.caller.answer(&not(AGENT_HAS_ENDED));
@@ -374,7 +381,7 @@ impl Relay {
             let (Some(source), Some(terminal)) = (self.sources.first(), &self.terminal) else { return };
             let Some(ours) = &source.handle else { return };
             let now = Instant::now();
-            let printed = source.log.written();
+            let printed = source.log.came();
             if self.typing.is_none() {
                 self.typing = self.texts.pop_front().map(|received| Typing::new(received, now, printed));
             }

@@ -67,18 +67,27 @@ pub(crate) struct Worker {
 pub(crate) enum Token {
     /// Make a token; its secret is shown this once
     #[command(
-        after_help = "Examples:\n  sluice token create --name laptop\n  sluice token create --scope agent --task 7f3k --json"
+        after_help = "Examples:\n  sluice token create --scope person --name laptop --expires 30d\n  sluice token create --scope worker --colony qk3vm8rtw2 --role reviewer\n  sluice token create --scope agent --task 7f3k --json"
     )]
     Create {
-        /// What it allows
-        #[arg(long, value_enum, default_value_t = Scope::Person)]
-        scope: Scope,
+        /// What it allows; it must be said
+        #[arg(long, value_enum)]
+        scope: Option<Scope>,
         /// What you call it
         #[arg(long, value_name = "N")]
         name: Option<String>,
         /// The task that an agent's token speaks for
         #[arg(long, value_name = "ID")]
         task: Option<String>,
+        /// The colony that a worker's token is bound to; unless given, the one that it first registers with
+        #[arg(long, value_name = "C")]
+        colony: Option<String>,
+        /// The only role that a worker's token can register as
+        #[arg(long, value_name = "R")]
+        role: Option<String>,
+        /// How long it is good: 30d, 12h, 90m; for ever unless given
+        #[arg(long, value_name = "D")]
+        expires: Option<String>,
     },
     /// List the tokens, without their secrets
     #[command(after_help = "Example:\n  sluice token list")]
@@ -95,7 +104,7 @@ pub(crate) enum Token {
 pub(crate) enum Scope {
     /// Everything, as you
     Person,
-    /// What a worker needs, and reading
+    /// What a worker of one colony needs
     Worker,
     /// What a session of one task may do
     Agent,

@@ -1,5 +1,7 @@
 //! `sluice start`, `run`, `inbox`, `answer`, `step`: said to the engine, and followed to the end.
 
+use std::io::IsTerminal;
+
 use serde_json::{Value, json};
 use sluice_api::Client;
 use sluice_api::client::escape;
@@ -9,7 +11,7 @@ use sluice_api::run::{StartRun, StepSays};
 use super::follow::{Follow, Heard};
 use crate::args::{Answer, Run, Start, Step, StepSaid};
 use crate::engine::connect;
-use crate::output::{Exit, Failure, Output, print, print_json, say};
+use crate::output::{Exit, Failure, Output, harmless, print, print_json, say};
 use crate::table;
 
 const RUNS: &str = "/v1/recipe/runs";
@@ -134,7 +136,11 @@ pub(crate) fn run(arguments: Run, output: Output) -> Result<Exit, Failure> {
 fn text(answer: &Value, key: &str, output: Output) -> Result<Exit, Failure> {
     match output {
         Output::Json => print_json(answer),
-        Output::People => print(answer[key].as_str().unwrap_or_default()),
+        Output::People => {
+            let text = answer[key].as_str().unwrap_or_default();
+            // What a program printed must not rule the terminal of whoever looks at it.
+            if std::io::stdout().is_terminal() { print(&harmless(text)) } else { print(text) }
+        }
     }
     Ok(Exit::Done)
 }

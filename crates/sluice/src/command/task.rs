@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::io::{IsTerminal, Read, Write};
+use std::os::unix::fs::FileTypeExt;
 use std::os::unix::process::CommandExt;
 
 use serde_json::{Value, json};
@@ -10,6 +11,7 @@ use sluice_api::task::{
     Attach, Branch, CreateTask, History, MergeTask, Message, Task as Shown, TaskAnswer, TaskFile, TaskList, UpdateTask,
 };
 use sluice_api::{Client, Problem};
+use sluice_worker::tmux::Tmux;
 
 use super::home::event_line;
 use crate::args::{Create, Merge, Task, Update};
@@ -244,13 +246,19 @@ fn here(client: &Client) -> Result<String, Problem> {
 }
 
 fn attach(id: &str) -> Result<Exit, Failure> {
-    let answer: Attach = connect()?.get(&of(id, "/attach"))?;
-    let Some((program, arguments)) = answer.command.split_first() else {
-        return Err(Failure::new(Exit::Refused, "no_session", format!("task {id} has no session to look into")));
-    };
+    let Attach { socket, target } = connect()?.get(&of(id, "/attach"))?;
+    // What is run is decided here. An engine elsewhere only names a place, which may be on another machine.
+    let is_pane = target.strip_prefix('%').is_some_and(|it| !it.is_empty() && it.chars().all(|it| it.is_ascii_digit()));
+    let is_here = std::fs::metadata(&socket).is_ok_and(|it| it.file_type().is_socket());
+    if !is_pane || !is_here {
+        let message = format!("the session of task {id} is not on this machine");
+        return Err(Failure::new(Exit::Refused, "not_here", message)
+            .hint("log in on the engine's machine and say `sluice task attach` there"));
+    }
+    let command = Tmux::new("tmux", socket).attach_command(&target);
     // Inside another tmux it would refuse to nest.
-    let error = std::process::Command::new(program).args(arguments).env_remove("TMUX").exec();
-    Err(Failure::new(Exit::Unavailable, "no_tmux", format!("{program} cannot be run: {error}"))
+    let error = std::process::Command::new("tmux").args(&command[1..]).env_remove("TMUX").exec();
+    Err(Failure::new(Exit::Unavailable, "no_tmux", format!("tmux cannot be run: {error}"))
         .hint("install tmux; `sluice doctor` tells more"))
 }
 

@@ -11,8 +11,12 @@ use crate::table;
 
 pub(crate) fn run(arguments: Token, output: Output) -> Result<Exit, Failure> {
     match arguments {
-        Token::Create { scope, name, task } => {
-            let wanted = CreateToken { scope: scope.into(), name, task };
+        Token::Create { scope, name, task, colony, role, expires } => {
+            let Some(scope) = scope else {
+                return Err(Failure::new(Exit::Usage, "no_scope", "it is not said what the token is to allow")
+                    .hint("--scope read, agent, worker or person; person allows everything"));
+            };
+            let wanted = CreateToken { scope: scope.into(), name, task, colony, role, expires };
             let TokenAnswer { token } = connect()?.post("/v1/tokens", &wanted)?;
             match output {
                 Output::Json => print_json(&json!({ "token": token })),
@@ -42,9 +46,11 @@ fn list(answer: &TokenList, output: Output) {
             let rows = answer.tokens.iter().map(|it| {
                 let text = |text: &Option<String>| text.clone().unwrap_or_default();
                 let scope = it.scope.word().to_owned();
-                vec![it.id.clone(), scope, text(&it.name), text(&it.task), it.created_at.clone(), text(&it.revoked_at)]
+                let bound = it.task.as_ref().or(it.colony.as_ref()).cloned().unwrap_or_default();
+                let (made, ends, revoked) = (it.created_at.clone(), text(&it.expires_at), text(&it.revoked_at));
+                vec![it.id.clone(), scope, text(&it.name), bound, text(&it.role), made, ends, revoked]
             });
-            table::print(&["token", "scope", "name", "task", "created", "revoked"], rows);
+            table::print(&["token", "scope", "name", "for", "role", "created", "expires", "revoked"], rows);
         }
     }
 }

@@ -95,8 +95,8 @@ fn each_token_allows_what_its_scope_says_and_the_rest_is_written_down() {
         POST /v1/stop?x=1: 403 not_enough
     worker
         GET /healthz: 200
-        GET /v1/projects: 200
-        GET /v1/tokens: 403 not_yours
+        GET /v1/projects: 403 not_enough
+        GET /v1/tokens: 403 not_enough
         POST /v1/tokens: 403 not_enough
         POST /v1/lifecycle/tasks: 403 not_enough
         POST /v1/stop?x=1: 403 not_enough
@@ -148,7 +148,8 @@ fn each_token_allows_what_its_scope_says_and_the_rest_is_written_down() {
     not_enough read POST /v1/tokens
     not_enough read POST /v1/lifecycle/tasks
     not_enough read POST /v1/stop
-    not_yours worker GET /v1/tokens
+    not_enough worker GET /v1/projects
+    not_enough worker GET /v1/tokens
     not_enough worker POST /v1/tokens
     not_enough worker POST /v1/lifecycle/tasks
     not_enough worker POST /v1/stop
@@ -220,7 +221,7 @@ fn a_session_is_known_by_its_token_and_may_move_its_own_task_only() {
     let of_other = format!("/v1/lifecycle/tasks/{other}");
     assert_eq!(served.ask("PATCH", &of_other, Some(&for_none), "{}").short(), "403 not_enough");
     assert_eq!(home.refused(&["token", "create", "--scope", "agent", "--task", "nobody"]), "3 not_found");
-    assert_eq!(home.refused(&["token", "create", "--task", &other]), "2 bad_request");
+    assert_eq!(home.refused(&["token", "create", "--scope", "person", "--task", &other]), "2 bad_request");
     assert_eq!(home.refused(&["token", "revoke", "nobody"]), "3 not_found");
 }
 

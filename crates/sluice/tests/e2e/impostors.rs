@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::home::{Home, Pipe};
+use super::home::{Home, Pipe, run};
 use super::recipes::{begin, fresh, grimoire, settled, show, until_status, write};
 
 /// What an impostor tries, as a script of the shell: `sh try NAME` tells in a file what came of it.
@@ -188,8 +188,13 @@ fn an_agent_a_window_of_our_tmux_and_a_hook_of_git_are_no_person() {
     let hook = stage.home.repository().join(".git/hooks/pre-push");
     std::fs::write(&hook, format!("#!/bin/sh\n{}\n", stage.tries("git"))).unwrap();
     std::fs::set_permissions(&hook, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-    // There is no forge to open it at, but the branch is pushed first.
-    let _ = stage.home.sluice(&["task", "create-pr", &stage.other]);
+    // A forge that knows no pull request and makes none: the branch is pushed before that.
+    write(&stage.home, "bin/gh", "#!/bin/sh\necho '[]'\n");
+    let gh = stage.home.repository().join("bin/gh");
+    std::fs::set_permissions(&gh, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    stage.home.sluice(&["stop"]).done();
+    let path = format!("{}:{}", gh.parent().unwrap().display(), std::env::var("PATH").unwrap());
+    let _ = run(stage.home.command(&["task", "create-pr", &stage.other]).env("PATH", path));
     assert_eq!(stage.told("git"), refused("4 not_yours"));
     stage.is_unharmed("nobody");
 }

@@ -163,7 +163,8 @@ pub(crate) fn rest_of(stream: &mut TcpStream) -> String {
 /// A new token's id and secret.
 #[track_caller]
 pub(crate) fn token(home: &Home, more: &[&str]) -> (String, String) {
-    let made = home.json(&[&["token", "create"], more].concat());
+    let scope: &[&str] = if more.contains(&"--scope") { &[] } else { &["--scope", "person"] };
+    let made = home.json(&[&["token", "create"], scope, more].concat());
     let text = |key: &str| made["token"][key].as_str().unwrap().to_owned();
     (text("id"), text("secret"))
 }

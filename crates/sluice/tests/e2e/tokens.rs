@@ -1,0 +1,249 @@
+//! Tokens that allow no more than they are for: bound to a colony, ended by themselves, seen in the log; and secrets that
+//! are stored nowhere.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
+use std::path::Path;
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use super::home::{Home, LONG, run};
+use super::recipes::{begin, fresh, grimoire, until_status};
+use super::served::{Served, token};
+
+/// Events of a type.
+fn events(home: &Home, kind: &str) -> Vec<Value> {
+    let told = home.sluice(&["events", "--type", kind, "--json"]).done();
+    told.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// What the system calls whoever runs this test.
+fn user() -> String {
+    let said = std::process::Command::new("id").arg("-un").output().unwrap();
+    String::from_utf8(said.stdout).unwrap().trim().to_owned()
+}
+
+#[test]
+fn a_worker_token_is_for_one_colony_and_one_role_and_sees_no_more_than_it_needs() {
+    let home = Home::new();
+    let served = Served::start(&home, &[]);
+    let (_, person) = token(&home, &[]);
+    let found = |name: &str| {
+        let answer = served.ask("POST", "/v1/colonies", Some(&person), &json!({ "name": name }).to_string());
+        answer.json()["colony_id"].as_str().unwrap().to_owned()
+    };
+    let (reef, bay) = (found("reef"), found("bay"));
+    let (_, bound) = token(&home, &["--scope", "worker", "--colony", &reef, "--role", "coder"]);
+    let (_, free) = token(&home, &["--scope", "worker"]);
+    let mut told = String::new();
+    for (who, secret) in [("bound", &bound), ("free", &free)] {
+        told.push_str(&format!("{who}\n"));
+        for (colony, id, role) in [
+            ("local", "local", "coder"),
+            ("bay", bay.as_str(), "coder"),
+            ("reef", reef.as_str(), "coder"),
+            ("reef", reef.as_str(), "reviewer"),
+            ("bay", bay.as_str(), "reviewer"),
+        ] {
+            let body = json!({ "colony_id": id, "name": who, "role": role }).to_string();
+            let answer = served.ask("POST", "/v1/crabs/register", Some(secret), &body);
+            told.push_str(&format!("    {colony} as {role}: {}\n", answer.short()));
+        }
+        for path in
+            ["/v1/crabs", "/v1/tasks", "/v1/projects", "/v1/events", "/v1/lifecycle/tasks", "/v1/runs", "/metrics"]
+        {
+            told.push_str(&format!("    GET {path}: {}\n", served.ask("GET", path, Some(secret), "").short()));
+        }
+        for path in ["/v1/step", "/v1/lifecycle/tasks", "/v1/colonies"] {
+            told.push_str(&format!("    POST {path}: {}\n", served.ask("POST", path, Some(secret), "{}").short()));
+        }
+    }
+    insta::assert_snapshot!(told, @"
+    bound
+        local as coder: 403 not_yours
+        bay as coder: 403 not_yours
+        reef as coder: 200
+        reef as reviewer: 403 not_yours
+        bay as reviewer: 403 not_yours
+        GET /v1/crabs: 200
+        GET /v1/tasks: 200
+        GET /v1/projects: 403 not_enough
+        GET /v1/events: 403 not_enough
+        GET /v1/lifecycle/tasks: 403 not_enough
+        GET /v1/runs: 403 not_enough
+        GET /metrics: 403 not_enough
+        POST /v1/step: 403 not_enough
+        POST /v1/lifecycle/tasks: 403 not_enough
+        POST /v1/colonies: 403 not_enough
+    free
+        local as coder: 403 not_yours
+        bay as coder: 200
+        reef as coder: 403 not_yours
+        reef as reviewer: 403 not_yours
+        bay as reviewer: 200
+        GET /v1/crabs: 200
+        GET /v1/tasks: 200
+        GET /v1/projects: 403 not_enough
+        GET /v1/events: 403 not_enough
+        GET /v1/lifecycle/tasks: 403 not_enough
+        GET /v1/runs: 403 not_enough
+        GET /metrics: 403 not_enough
+        POST /v1/step: 403 not_enough
+        POST /v1/lifecycle/tasks: 403 not_enough
+        POST /v1/colonies: 403 not_enough
+    ");
+    // What was bound by its first use stays so.
+    drop(served);
+    let served = Served::start(&home, &[]);
+    let body = json!({ "colony_id": reef, "name": "free", "role": "coder" }).to_string();
+    assert_eq!(served.ask("POST", "/v1/crabs/register", Some(&free), &body).short(), "403 not_yours");
+    for wrong in [
+        ["token", "create", "--scope", "worker", "--colony", "local"],
+        ["token", "create", "--scope", "read", "--colony", &reef],
+        ["token", "create", "--scope", "read", "--expires", "soon"],
+    ] {
+        assert_eq!(home.refused(&wrong), "2 bad_request", "{wrong:?}");
+    }
+    assert_eq!(home.refused(&["token", "create", "--scope", "worker", "--colony", "nowhere"]), "3 not_found");
+    assert_eq!(home.refused(&["token", "create"]), "2 no_scope");
+}
+
+#[test]
+fn a_token_ends_by_itself_and_everything_about_it_is_in_the_log_with_a_name() {
+    let home = Home::new();
+    let served = Served::start(&home, &[]);
+    let (brief, secret) = token(&home, &["--scope", "read", "--expires", "1s"]);
+    let (laptop, person) = token(&home, &["--name", "laptop", "--expires", "30d"]);
+    let give_up = Instant::now() + LONG;
+    while served.ask("GET", "/v1/projects", Some(&secret), "").short() != "401 token_expired" {
+        assert!(Instant::now() < give_up, "it does not end");
+    }
+    let mut happening = home.follow(&["--type", "token.expired"]);
+    assert_eq!(happening.next(give_up).unwrap()["data"]["token"], brief.as_str());
+    assert_eq!(served.ask("DELETE", &format!("/v1/tokens/{brief}"), Some(&person), "").status, 200);
+    let me = format!("person:{}", user());
+    let created = events(&home, "token.created");
+    assert_eq!(created.len(), 2, "{created:#?}");
+    assert!(created.iter().all(|event| event["actor"] == me.as_str()), "{created:#?}");
+    assert!(created.iter().any(|event| event["data"]["token"] == laptop.as_str() && event["data"]["name"] == "laptop"));
+    let revoked = events(&home, "token.revoked");
+    assert_eq!((revoked.len(), &revoked[0]["actor"]), (1, &json!("person:laptop")));
+    assert!(!format!("{created:?}{revoked:?}").contains(&person));
+    // Projects, and what tasks and runs tell of those who moved them.
+    home.sluice(&["project", "update", "coffee", "--pool-size", "3"]).done();
+    let task = home.create("brew", "worker: hang", &["--no-spawn"]);
+    home.sluice(&["task", "cancel", &task, "--yes"]).done();
+    home.sluice(&["project", "remove", "coffee"]).done();
+    for kind in ["project.added", "project.changed", "project.removed", "task.created", "task.cancelled"] {
+        let told = events(&home, kind);
+        assert_eq!((told.len(), &told[0]["actor"]), (1, &json!(me)), "{kind}: {told:#?}");
+    }
+}
+
+#[test]
+fn whoever_answers_says_where_a_session_is_and_not_what_to_run() {
+    let home = Home::new();
+    let (proof, listener) = (home.path("ran"), TcpListener::bind("127.0.0.1:0").unwrap());
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let answer = json!({
+        "command": ["touch", proof], "socket": format!("/x; touch {}", proof.display()),
+        "target": format!("%1; touch {}", proof.display()),
+    });
+    std::thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            let mut lines = BufReader::new(stream.try_clone().unwrap()).lines().map_while(Result::ok);
+            lines.find(String::is_empty);
+            let (mut stream, body) = (stream, answer.to_string());
+            let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length:";
+            let _ = write!(stream, "{head} {}\r\n\r\n{body}", body.len());
+        }
+    });
+    let mut attach = home.command(&["task", "attach", "brew", "--json"]);
+    let ran = run(attach.env("SLUICE_URL", url).env("SLUICE_TOKEN", "slu_x"));
+    assert_eq!(ran.refusal(), "1 not_here");
+    assert!(!proof.exists());
+}
+
+/// The files below a folder that hold these bytes.
+fn holding(folder: &Path, bytes: &[u8]) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut open = vec![folder.to_owned()];
+    while let Some(folder) = open.pop() {
+        for entry in std::fs::read_dir(folder).unwrap().flatten() {
+            let kind = entry.file_type().unwrap();
+            if kind.is_dir() {
+                open.push(entry.path());
+            } else if kind.is_file()
+                && std::fs::read(entry.path()).unwrap().windows(bytes.len()).any(|part| part == bytes)
+            {
+                found.push(entry.path().display().to_string());
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn a_secret_that_is_printed_is_stored_nowhere() {
+    let home = fresh();
+    let known = "open sesame 4711";
+    // The engine has it, and so has everything that it starts.
+    run(home.command(&["project", "list"]).env("GH_TOKEN", known)).done();
+    let seen = home.path("seen");
+    let agent = format!("echo $SLUICE_TOKEN > {}; echo I am $SLUICE_TOKEN; echo $SLUICE_TOKEN >&2", seen.display());
+    let script = "printf \"%s\" \"$GH_TOKEN\" | head -c 9; sleep 0; printf \"%s\" \"$GH_TOKEN\" | tail -c +10; \
+                  echo; echo gh\"\"p_0123456789abcdefghij0123456789abcdef; echo \"Bearer $GH_TOKEN\" >&2; exit 3";
+    let steps = format!(
+        "steps:\n  - {{name: one, harness: shell, prompt: '{agent}'}}\n  - {{name: two, type: script, command: '{script}'}}\n"
+    );
+    grimoire(&home, "leak", &steps);
+    let id = begin(&home, &["leak"]);
+    until_status(&home, &id, "failed");
+    let session = std::fs::read_to_string(&seen).unwrap().trim().to_owned();
+    assert!(session.starts_with("slu_"), "{session}");
+    let log = home.sluice(&["run", "log", &id]).done().stdout;
+    assert!(log.contains("I am [redacted]"), "{log}");
+    let told =
+        log + &home.sluice(&["run", "show", &id, "--json"]).stdout + &home.sluice(&["events", "--json"]).done().stdout;
+    home.sluice(&["stop"]).done();
+    for secret in [known, &session, "ghp_0123456789"] {
+        assert!(!told.contains(secret), "{secret}: {told}");
+        assert_eq!(holding(&home.place(), secret.as_bytes()), Vec::<String>::new(), "{secret}");
+    }
+}
+
+#[test]
+fn a_script_inherits_what_is_usual_and_allowed_and_nothing_of_a_home_is_for_others_to_write() {
+    let home = fresh();
+    let config = home.place().join("config.toml");
+    let written = std::fs::read_to_string(&config).unwrap() + "\n[env]\nallow = [\"MY_*\"]\ndeny = [\"MY_PIN\"]\n";
+    std::fs::write(&config, written).unwrap();
+    // An engine of somebody who lets everybody write.
+    let mut begun = home.program("sh");
+    begun.args(["-c", "umask 000; exec \"$0\" project list", env!("CARGO_BIN_EXE_sluice")]);
+    for name in ["DATABASE_URL", "MY_PLACE", "MY_PIN", "ANTHROPIC_BASE_URL", "https_proxy"] {
+        begun.env(name, "here");
+    }
+    run(&mut begun).done();
+    let told = home.path("told");
+    let command = format!("env | grep =here > {told}; env | grep ^PWD= >> {told}; umask", told = told.display());
+    grimoire(&home, "tell", &format!("steps:\n  - {{name: one, type: script, command: '{command}'}}\n"));
+    let id = begin(&home, &["tell"]);
+    let run = until_status(&home, &id, "completed");
+    let mut seen: Vec<String> = std::fs::read_to_string(&told).unwrap().lines().map(str::to_owned).collect();
+    seen.sort();
+    let folder = format!("PWD={}", run["workspace"].as_str().unwrap());
+    assert_eq!(seen, ["ANTHROPIC_BASE_URL=here", "MY_PLACE=here", &folder, "https_proxy=here"]);
+    let mut open = vec![home.place()];
+    while let Some(folder) = open.pop() {
+        for entry in std::fs::read_dir(folder).unwrap().flatten() {
+            let about = entry.metadata().unwrap();
+            let mode = std::os::unix::fs::PermissionsExt::mode(&about.permissions());
+            assert!(about.is_symlink() || mode & 0o022 == 0, "{:o} {}", mode, entry.path().display());
+            if about.is_dir() {
+                open.push(entry.path());
+            }
+        }
+    }
+}
