@@ -10,12 +10,13 @@ mod way;
 
 use std::path::Path;
 use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
-use hyper::header::{AUTHORIZATION, HeaderValue};
+use hyper::header::{AUTHORIZATION, HeaderMap, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use serde::Serialize;
@@ -28,6 +29,23 @@ use way::{Connection, Network, Way};
 
 /// Says which version of Sluice answers.
 pub const VERSION_HEADER: &str = "sluice-version";
+
+/// Says what of the store is damaged, beside an answer that lacks it; escaped as in a path.
+pub const DAMAGE_HEADER: &str = "sluice-damaged";
+
+/// What an engine said to be damaged while this process asked it.
+static DAMAGE: Mutex<Option<String>> = Mutex::new(None);
+
+/// What an engine said to be damaged while this process asked it, if anything.
+pub fn damage() -> Option<String> {
+    DAMAGE.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+fn note_damage(headers: &HeaderMap) {
+    if let Some(told) = headers.get(DAMAGE_HEADER).and_then(|value| value.to_str().ok()) {
+        *DAMAGE.lock().unwrap_or_else(PoisonError::into_inner) = Some(unescape(told));
+    }
+}
 
 /// So many lines are read before somebody takes one.
 const LINES_AHEAD: usize = 64;
@@ -152,6 +170,7 @@ impl Client {
         run(async {
             let answer = self.send(method, path, body.unwrap_or_default().into()).await?;
             let status = answer.status();
+            note_damage(answer.headers());
             let bytes = answer.into_body().collect().await.map_err(broken)?.to_bytes();
             if !status.is_success() {
                 return Err(refused(status.as_u16(), &bytes));
@@ -214,6 +233,7 @@ impl Client {
     /// Hands the lines of an answer on as they come.
     async fn read_lines(&self, connection: Connection, path: &str, lines: &SyncSender<String>) -> Result<(), Problem> {
         let (head, mut body) = self.exchange(connection, Method::GET, path, Bytes::new()).await?.into_parts();
+        note_damage(&head.headers);
         if !head.status.is_success() {
             let bytes = body.collect().await.map_err(broken)?.to_bytes();
             return Err(refused(head.status.as_u16(), &bytes));
@@ -258,4 +278,24 @@ fn refused(status: u16, body: &[u8]) -> Problem {
 pub fn escape(text: &str) -> String {
     let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~".contains(byte);
     text.bytes().map(|byte| if plain(&byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
+}
+
+/// What was escaped, as it was.
+fn unescape(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        let coded = after.get(..2).filter(|_| *first == b'%').and_then(|it| std::str::from_utf8(it).ok());
+        match coded.and_then(|it| u8::from_str_radix(it, 16).ok()) {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &after[2..];
+            }
+            None => {
+                bytes.push(*first);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
 }

@@ -21,7 +21,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use sluice_core::machine::Moment;
-use sluice_store::{Append, Store, StoreError, StreamId};
+use sluice_store::{Append, Cursor, Store, StoreError, StreamId};
 
 use crate::loader::{Definitions, Loader};
 use crate::reactor::{Action, Answer, Assignment, Message, Reactor, Token};
@@ -136,6 +136,11 @@ impl Reporter {
         self.taken_up.load(Ordering::Acquire)
     }
 
+    /// Writes down how far the log has been acted upon. What cannot be written down now is read again after a restart.
+    pub fn followed(&self, upto: Cursor) {
+        let _ = self.messages.send(Event::Followed(upto));
+    }
+
     /// Removes streams that are over, with everything of theirs. One that is not over stays, and so does one that cannot
     /// be removed now: whoever depends on it asks again.
     pub fn forget(&self, streams: Vec<StreamId>) {
@@ -149,6 +154,7 @@ enum Event {
     /// Whoever asked this does not wait any more.
     Withdraw(Token, Ticket, Sender<()>),
     Forget(Vec<StreamId>),
+    Followed(Cursor),
     Failed(StoreError),
     /// Every open stream has been named once.
     AllNamed,
@@ -364,6 +370,7 @@ impl Loop {
                         }
                         let _ = heard.send(());
                     }
+                    Event::Followed(upto) => drop(locked(&self.writer).follow(upto)),
                     Event::Forget(streams) => {
                         let _ = locked(&self.writer).forget(&streams);
                         self.observer.changed(streams);

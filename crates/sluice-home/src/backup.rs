@@ -1,12 +1,13 @@
 //! A copy of the store, and putting one back.
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use sluice_api::problem::{Problem, Status};
 use sluice_store::{Store, StoreError};
 
+use crate::attached;
 use crate::lock::{Lock, NoLock};
 use crate::places::Places;
 use crate::projects::described;
@@ -26,10 +27,29 @@ pub fn copy(store: &Store, file: &Path) -> Result<(), Problem> {
         }
         Problem::bad_request(format!("{name} cannot be written: {error}")).hint("name a file in a folder of yours")
     })?;
-    store.backup(file).map_err(|error| {
-        let _ = std::fs::remove_file(file);
-        failed(&error)
+    let copied = whole(store).and_then(|()| store.backup(file).map_err(|error| failed(&error))).and_then(|()| {
+        let copy = Store::open(&format!("sqlite:{}", file.display())).map_err(|error| failed(&error))?;
+        whole(&copy)
+    });
+    copied.inspect_err(|_| {
+        for end in ["", "-wal", "-shm"] {
+            let _ = std::fs::remove_file(format!("{}{end}", file.display()));
+        }
     })
+}
+
+/// A store must be as it was written before a copy of it is called one.
+fn whole(store: &Store) -> Result<(), Problem> {
+    let found = store.verify().map_err(|error| failed(&error))?;
+    let names: Vec<String> = found
+        .into_iter()
+        .map(|it| format!("{}: {}", it.stream.map_or_else(|| "the store".to_owned(), |it| it.to_string()), it.why))
+        .collect();
+    match names.is_empty() {
+        true => Ok(()),
+        false => Err(Problem::damaged(format!("nothing is copied: the store is damaged ({})", names.join("; ")))
+            .hint("keep a copy of the whole home as it is; `sluice restore FILE` puts an earlier backup back")),
+    }
 }
 
 /// Opens a copy. It must be a store, and whole, before anything is moved.
@@ -38,8 +58,13 @@ pub fn look(file: &Path) -> Result<Store, Problem> {
         return Err(Problem::not_found(format!("there is no file {}", file.display())));
     }
     let copied = Store::open(&format!("sqlite:{}", file.display())).map_err(|error| failed(&error))?;
-    copied.check().map_err(|error| failed(&error))?;
-    Ok(copied)
+    match whole(&copied) {
+        Ok(()) => Ok(copied),
+        Err(problem) if problem.code == Problem::DAMAGED => {
+            Err(Problem::new(Status::Refused, "unusable_copy", format!("{} is damaged", file.display())))
+        }
+        Err(problem) => Err(problem),
+    }
 }
 
 /// Puts a copy in the place of the store. The store before it is kept beside it; gives where.
@@ -52,24 +77,54 @@ pub fn restore(places: &Places, file: &Path) -> Result<Option<String>, Problem> 
         }
         NoLock::Broken(error) => Problem::fault(format!("{}: {error}", places.lock().display())),
     })?;
+    let name = attached::name(places)?.unwrap_or_else(|| places.store());
+    let Some(present) = name.strip_prefix("sqlite:").map(PathBuf::from) else {
+        let message = format!("the store of this home is {name}, which is restored by the server's own means");
+        return Err(Problem::new(Status::Refused, "not_a_file", message).hint("see pg_restore"));
+    };
     let copied = look(file)?;
-    let present = places.home().join("store.db");
-    let next = places.home().join("store.db.restoring");
+    let next = beside(&present, ".restoring");
     let _ = std::fs::remove_file(&next);
     copied.backup(&next).map_err(|error| failed(&error))?;
     drop(copied);
-    let moved = |error: std::io::Error| Problem::fault(format!("the store cannot be replaced: {error}"));
-    let aside = present.exists().then(|| free(&present));
-    if let Some(aside) = &aside {
-        for end in ["", "-wal", "-shm"] {
-            let from = PathBuf::from(format!("{}{end}", present.display()));
+    replace(&next, &present).map_err(|error| Problem::fault(format!("the store cannot be replaced: {error}")))
+}
+
+/// Puts a file in the place of the store, by one rename: whenever this is killed there is a store, the old or the new
+/// one, and no log of the one beside the file of the other. Gives where the old one is kept.
+fn replace(next: &Path, present: &Path) -> std::io::Result<Option<String>> {
+    File::open(next)?.sync_all()?;
+    let mut kept = None;
+    if present.exists() {
+        // What is only in its log goes into the file, and the log goes. One that is damaged may refuse; then its log is
+        // kept beside it.
+        if let Ok(store) = Store::open(&format!("sqlite:{}", present.display())) {
+            let _ = store.settle();
+        }
+        let aside = free(present);
+        for end in ["", "-wal"] {
+            let (from, to) = (beside(present, end), beside(&aside, end));
             if from.exists() {
-                std::fs::rename(&from, format!("{}{end}", aside.display())).map_err(moved)?;
+                std::fs::hard_link(&from, &to).or_else(|_| std::fs::copy(&from, &to).map(drop))?;
             }
         }
+        kept = Some(aside.display().to_string());
     }
-    std::fs::rename(&next, &present).map_err(moved)?;
-    Ok(aside.map(|path| path.display().to_string()))
+    for end in ["-wal", "-shm"] {
+        match std::fs::remove_file(beside(present, end)) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+            Ok(()) | Err(_) => {}
+        }
+    }
+    std::fs::rename(next, present)?;
+    if let Some(folder) = present.parent() {
+        File::open(folder)?.sync_all()?;
+    }
+    Ok(kept)
+}
+
+fn beside(path: &Path, end: &str) -> PathBuf {
+    PathBuf::from(format!("{}{end}", path.display()))
 }
 
 /// A name beside this one that is not taken.

@@ -29,6 +29,8 @@ pub struct Config {
     pub defaults: Defaults,
     /// What sessions inherit.
     pub env: Env,
+    /// Where everything is kept.
+    pub store: StoreSettings,
     /// What becomes of ended work.
     pub retention: Retention,
     /// What a person is told with.
@@ -65,6 +67,14 @@ pub struct Env {
     pub allow: Vec<String>,
     /// Variables that no session sees.
     pub deny: Vec<String>,
+}
+
+/// Where everything is kept.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct StoreSettings {
+    /// The address of the store: `sqlite:PATH` or `postgres://…`; the home's own file unless given.
+    pub address: Option<String>,
 }
 
 /// What becomes of ended work.

@@ -6,8 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde::Serialize;
-use sluice_store::Store;
+use sluice_api::Problem;
+use sluice_store::{Meaning, Store};
 
+use crate::attached::{self, Choice};
 use crate::config::Config;
 use crate::places::Places;
 use crate::projects::described;
@@ -17,6 +19,8 @@ const GIT: (u32, u32) = (2, 38);
 /// Less room than this on the disk of the home is worth a word.
 const LITTLE_ROOM: u64 = 1 << 30;
 
+/// So many things that are damaged are named.
+const MOST_NAMED: usize = 100;
 /// How the harness table names our own program.
 const OWN_PROGRAM: &str = "{sluice}";
 
@@ -63,10 +67,12 @@ fn finding(name: &str, status: Health, found: impl Into<String>, remedy: Option<
     Finding { name: name.into(), status, found: found.into(), remedy: remedy.map(str::to_owned) }
 }
 
-/// Looks at everything. `running`: an engine answers, and so has the store.
-pub fn examine(places: &Places, running: bool) -> Vec<Finding> {
-    let mut findings = vec![home(places), disk(places), engine(running), store(places, running), git(), tmux()];
-    findings.extend(replication());
+/// Looks at everything. `running`: an engine answers, and so has the store. `deep`: everything in it is read.
+pub fn examine(places: &Places, running: bool, deep: bool) -> Vec<Finding> {
+    let mut findings = vec![home(places), disk(places), engine(running)];
+    findings.extend(store(places, running, deep));
+    findings.extend([git(), tmux()]);
+    findings.extend(replication(places));
     let (config, harnesses) = settings(places);
     findings.push(config);
     findings.extend(harnesses);
@@ -122,29 +128,66 @@ fn engine(running: bool) -> Finding {
     finding("engine", Health::Ok, found, None)
 }
 
-fn store(places: &Places, running: bool) -> Finding {
-    if running {
-        return finding("store", Health::Ok, "in use by the engine", None);
+/// The name of findings about something that is stored and is not as it was written.
+pub const DAMAGE: &str = "damage";
+
+/// The store that an engine would open here.
+fn chosen(places: &Places) -> Result<Choice, Problem> {
+    let config = Config::read(&places.config()).unwrap_or_default(); // what is wrong with it is told beside
+    let asked = std::env::var("SLUICE_STORE").ok().filter(|address| !address.is_empty());
+    attached::choose(places, &config, asked)
+}
+
+/// Which store the home has, and how it is. What is damaged is named, a finding each.
+fn store(places: &Places, running: bool, deep: bool) -> Vec<Finding> {
+    let choice = match chosen(places) {
+        Ok(choice) => choice,
+        Err(problem) => return vec![finding("store", Health::Broken, problem.message, problem.hint.as_deref())],
+    };
+    let own = choice.address.strip_prefix("sqlite:").map(Path::new);
+    if own.is_some_and(|file| !file.exists()) {
+        let found = format!("{}: there is none yet", choice.name);
+        return vec![finding("store", Health::Missing, found, Some("the first command makes it"))];
     }
-    let file = places.home().join("store.db");
-    if !file.exists() {
-        return finding("store", Health::Missing, "there is none yet", Some("the first command makes it"));
+    if running && !deep {
+        return vec![finding("store", Health::Ok, format!("{}, in use by the engine", choice.name), None)];
     }
-    match Store::open(&places.store()).and_then(|store| store.check()) {
-        Ok(()) => finding("store", Health::Ok, file.display().to_string(), None),
-        Err(error) => {
-            finding("store", Health::Broken, described(&error), Some("`sluice restore FILE` puts a backup back"))
+    let looked = Store::open(&choice.address).and_then(|store| match deep || own.is_some() {
+        true => store.verify(),
+        false => Ok(Vec::new()),
+    });
+    let remedy = Some("`sluice restore FILE` puts a backup back");
+    match looked {
+        Ok(damage) if damage.is_empty() => {
+            let read = if deep { ", read whole: every sum is right" } else { "" };
+            vec![finding("store", Health::Ok, format!("{}{read}", choice.name), None)]
         }
+        Ok(damage) => {
+            let mut findings = vec![finding("store", Health::Broken, format!("{} is damaged", choice.name), remedy)];
+            findings.extend(damage.into_iter().take(MOST_NAMED).map(|it| {
+                let what = it.stream.map_or_else(|| "the store".to_owned(), |stream| stream.to_string());
+                finding(DAMAGE, Health::Broken, format!("{what}: {}", it.why), None)
+            }));
+            findings
+        }
+        Err(error) => match error.meaning() {
+            Meaning::Damaged | Meaning::Unusable => vec![
+                finding("store", Health::Broken, described(&error), remedy),
+                finding(DAMAGE, Health::Broken, format!("the store: {}", described(&error)), None),
+            ],
+            Meaning::Unavailable(_) | Meaning::Refused => {
+                vec![finding("store", Health::Broken, described(&error), Some("ask again when it can be reached"))]
+            }
+        },
     }
 }
 
 /// Whether a server that is named for the store keeps what it says it has stored.
-fn replication() -> Vec<Finding> {
-    let address = std::env::var("SLUICE_STORE").unwrap_or_default();
-    if !address.starts_with("postgres") {
+fn replication(places: &Places) -> Vec<Finding> {
+    let Some(choice) = chosen(places).ok().filter(|choice| choice.address.starts_with("postgres")) else {
         return Vec::new();
-    }
-    match Store::open(&address).and_then(|store| store.hazards()) {
+    };
+    match Store::open(&choice.address).and_then(|store| store.hazards()) {
         Ok(hazards) if hazards.is_empty() => {
             vec![finding("replication", Health::Ok, "the server keeps what it says it has stored", None)]
         }

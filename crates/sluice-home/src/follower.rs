@@ -1,8 +1,9 @@
 //! Reads the engine's log once, in order, for all that follows from what happened and is no decision of a machine: files
 //! that mirror processes, records of verdicts, recipes that an event starts, tasks that wait for a run.
 //!
-//! How far it has come is kept in the home. After a crash it reads a little again; whoever acts on an event finds what
-//! was done the first time.
+//! How far it has come is kept in the store, so that a store that is put back is in step with itself. After a crash it
+//! reads a little again; whoever acts on an event finds what was done the first time. What is damaged is noted and passed
+//! over; what the store cannot be asked for now is waited for.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Weak};
@@ -12,7 +13,6 @@ use sluice_api::Problem;
 use sluice_core::run::{Event, Kind};
 use sluice_engine::codec::run_event;
 use sluice_store::{Cursor, Logged, StreamId};
-use sluice_worker::taskfile;
 
 use crate::attempts;
 use crate::evidence;
@@ -22,6 +22,7 @@ use crate::runs;
 use crate::state_runs;
 use crate::tasks;
 use crate::triggers::Triggers;
+use crate::undone::{Unavailable, Undone, settled};
 
 /// Events that are read together.
 const PAGE: usize = 500;
@@ -56,16 +57,16 @@ pub(crate) fn start(ground: &Arc<Ground>) -> Result<(), Problem> {
 impl Follower {
     /// Where it left off. In a home that it has never followed it begins with what happens from now on.
     fn new(ground: &Ground) -> Result<Follower, Problem> {
-        let kept = std::fs::read_to_string(ground.places.followed()).ok();
-        let mut after = kept.as_deref().and_then(|text| text.trim().parse().ok()).map(Cursor);
-        if after.is_none() {
-            after = Some(ground.tasks.end_of_log()?);
-        }
-        let after = after.unwrap_or(Cursor(0));
+        let end = ground.tasks.end_of_log()?;
+        let kept = ground.tasks.loader().reader().followed().map_err(tasks::unread)?;
+        // A home of an earlier version has it in a file.
+        let file = || std::fs::read_to_string(ground.places.followed()).ok()?.trim().parse().ok().map(Cursor);
+        let after = kept.or_else(file).unwrap_or(end).min(end);
         let mut follower =
             Follower { after, saved: after, kinds: BTreeMap::new(), triggers: Triggers::default(), swept: None };
-        if kept.is_none() {
-            follower.save(ground);
+        if kept != Some(after) {
+            follower.write_down(ground);
+            let _ = std::fs::remove_file(ground.places.followed());
         }
         Ok(follower)
     }
@@ -75,7 +76,7 @@ impl Follower {
         let mut after = StreamId::new("run/");
         loop {
             let read = ground.tasks.loader().reader().open_streams(Some(&after), PAGE);
-            let page = read.map_err(|error| Problem::unavailable(error.to_string()))?;
+            let page = read.map_err(tasks::unread)?;
             for id in page.iter().filter_map(runs::id_of) {
                 self.mirror(ground, id);
             }
@@ -106,6 +107,13 @@ impl Follower {
 
     /// Acts on a page. What cannot be done now because the engine cannot store it is done when the page is read again.
     fn read(&mut self, ground: &Arc<Ground>, page: &[Logged]) {
+        if let Err(Unavailable(why)) = self.act_on(ground, page) {
+            ground.log.line(&format!("events after {} wait: {why}", self.after.0));
+            std::thread::park_timeout(PAUSE);
+        }
+    }
+
+    fn act_on(&mut self, ground: &Arc<Ground>, page: &[Logged]) -> Result<(), Unavailable> {
         let mut touched = BTreeMap::new();
         let mut ended = BTreeSet::new();
         let mut waiting = BTreeSet::new();
@@ -124,33 +132,31 @@ impl Follower {
         touched.retain(|id, number| !ground.mirrors.has(id, *number));
         touched.keys().for_each(|id| self.mirror(ground, id));
         for id in ended {
-            if let Ok(Some(seen)) = ground.tasks.load_run(id) {
+            if let Some(seen) = noted(ground, id, ground.tasks.load_run(id))?.flatten() {
                 evidence::conclude(ground, &seen);
                 waiting.extend(Some(seen.state.given.origin.task.clone()).filter(|task| !task.is_empty()));
             }
         }
-        let heard = waiting.iter().try_for_each(|task| state_runs::look(ground, task));
-        if let Err(problem) = heard.and_then(|()| moved.iter().try_for_each(|moved| task::look(ground, moved))) {
-            ground.log.line(&format!("a task or a run has not heard of the other's end: {}", problem.message));
-            return std::thread::park_timeout(PAUSE);
+        for task in &waiting {
+            noted(ground, task, state_runs::look(ground, task))?;
+        }
+        for moved in &moved {
+            noted(ground, moved, task::look(ground, moved))?;
         }
         self.triggers.refresh(ground);
         for logged in page {
-            let kind = runs::id_of(&logged.stream).and_then(|id| self.kind(ground, id));
-            match self.triggers.consider(ground, logged, kind) {
-                Ok(false) => {}
-                // A start is written down at once.
-                Ok(true) => {
-                    self.after = logged.cursor;
-                    self.save(ground);
-                }
-                Err(problem) => {
-                    ground.log.line(&format!("the event {} waits: {}", logged.cursor.0, problem.message));
-                    return std::thread::park_timeout(PAUSE);
-                }
-            }
+            let kind = match runs::id_of(&logged.stream) {
+                Some(id) => self.kind(ground, id)?,
+                None => None,
+            };
+            let started = self.triggers.consider(ground, logged, kind);
+            let started = noted(ground, logged.stream.as_str(), started)?.unwrap_or(false);
             self.after = logged.cursor;
+            if started {
+                self.save(ground); // a start is written down at once
+            }
         }
+        Ok(())
     }
 
     /// What a run was started as, as its first event says.
@@ -166,29 +172,43 @@ impl Follower {
         }
     }
 
-    fn kind(&mut self, ground: &Ground, id: &str) -> Option<Kind> {
+    fn kind(&mut self, ground: &Ground, id: &str) -> Result<Option<Kind>, Unavailable> {
         if let Some(kind) = self.kinds.get(id) {
-            return Some(*kind);
+            return Ok(Some(*kind));
         }
-        let kind = ground.tasks.load_run(id).ok().flatten()?.state.given.origin.kind;
+        let Some(seen) = noted(ground, id, ground.tasks.load_run(id))?.flatten() else { return Ok(None) };
+        let kind = seen.state.given.origin.kind;
         self.kinds.insert(id.to_owned(), kind);
-        Some(kind)
+        Ok(Some(kind))
     }
 
     fn mirror(&mut self, ground: &Ground, id: &str) {
-        if self.kind(ground, id) == Some(Kind::Process) {
+        if let Ok(Some(Kind::Process)) = self.kind(ground, id) {
             ground.mirrors.write(ground, id);
         }
     }
 
     fn save(&mut self, ground: &Ground) {
-        let path = ground.places.followed();
-        if self.saved == self.after && path.exists() {
-            return;
+        if self.saved != self.after {
+            self.write_down(ground);
         }
-        match taskfile::write(&path, format!("{}\n", self.after.0).as_bytes()) {
-            Ok(()) => self.saved = self.after,
-            Err(error) => ground.log.line(&format!("it is not written down how far the log was read: {error}")),
+    }
+
+    fn write_down(&mut self, ground: &Ground) {
+        if let Some(reporter) = ground.reporter.get() {
+            reporter.followed(self.after);
+            self.saved = self.after;
+        }
+    }
+}
+
+/// What was read, or nothing where it failed for good: that is noted, and followed by what comes next.
+fn noted<T>(ground: &Ground, what: &str, read: Result<T, Problem>) -> Result<Option<T>, Unavailable> {
+    match settled(read.map_err(Undone::from))? {
+        Ok(found) => Ok(Some(found)),
+        Err(failed) => {
+            ground.log.line(&format!("{what} is passed over: {}", failed.error));
+            Ok(None)
         }
     }
 }

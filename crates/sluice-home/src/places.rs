@@ -147,6 +147,11 @@ impl Places {
         self.home.join("followed")
     }
 
+    /// Which store the home has.
+    pub fn attached(&self) -> PathBuf {
+        self.home.join("store.json")
+    }
+
     /// Programs that every session finds: `sluice`, and the names it also answers to.
     pub fn programs(&self) -> PathBuf {
         self.home.join("bin")

@@ -29,6 +29,7 @@ pub use sluice_worker::process::Identity;
 pub(crate) use start::{LOCAL, Started, burrow, repeat, start_again, start_as, startable};
 pub use who::Who;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -45,6 +46,7 @@ use sluice_engine::workers::{Offer, WorkerId};
 use sluice_store::{Store, StoreError};
 use sluice_worker::process::Strays;
 
+use crate::attached;
 use crate::clock::WallClock;
 use crate::config::{Config, Settings};
 use crate::definitions::Dialect;
@@ -56,7 +58,7 @@ use crate::identity::Identity as HomeIdentity;
 use crate::log::Log;
 use crate::places::Places;
 use crate::projects::{Projects, described};
-use crate::tasks::{Seen, Tasks, stream};
+use crate::tasks::{STORE, Seen, Tasks, stream};
 use crate::tokens::Tokens;
 use crate::workbench::Workbench;
 
@@ -66,6 +68,9 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(60);
 const GIVE_UP: Duration = Duration::from_secs(30);
 /// How long it may take before it is asked whether something is in the store's way.
 const PATIENCE: Duration = Duration::from_secs(2);
+
+/// A store of so many bytes is looked through before anything is answered.
+const LARGEST_AT_ONCE: u64 = 16 << 20;
 
 /// The worker that is this machine's own hands.
 pub(crate) const OWN: &str = "own";
@@ -87,10 +92,12 @@ impl Service {
         let settings = Settings::open(places.config(), log.clone())?;
         let projects = Projects::read(places.projects(), places.home().to_owned())?;
         let tokens = Tokens::read(places.tokens())?;
-        let address = address.unwrap_or_else(|| places.store());
-        let store = Store::open(&address).map_err(|error| closed(&error))?;
+        let choice = attached::choose(&places, &settings.config(), address)?;
+        let store = Store::open(&choice.address).map_err(|error| closed(&error))?;
+        attached::remember(&places, &choice)?;
         let clock = Arc::new(WallClock::default());
         let (tasks, observer) = Tasks::start(&store, Arc::new(Dialect)).map_err(|error| closed(&error))?;
+        verify(&store, &tasks)?;
         let (owner, fence) = claim(&places, &settings.config(), &store, &log)?;
         let keep = settings.config().retention.keep();
         let house = House::read(&tasks)?;
@@ -138,6 +145,11 @@ impl Service {
     /// What everything here stands on.
     pub fn ground(&self) -> &Arc<Ground> {
         &self.ground
+    }
+
+    /// What is known to be damaged in the store, and why.
+    pub fn damage(&self) -> BTreeMap<String, String> {
+        self.ground.tasks.damage()
     }
 
     /// Whether the engine has ended by itself.
@@ -254,6 +266,24 @@ fn room(ground: &Ground, seen: &Seen) -> Result<Room, Problem> {
     let (project, pool) = ground.pool_of(seen)?;
     ground.branches.look(ground);
     Ok(ground.rooms.reserve(&ground.tasks, &pool, project.pool_size, &seen.id))
+}
+
+/// Compares everything in the store with its sums. Damage that hits a key makes something seem not to be there, which no
+/// single answer notices. A large store is looked through beside what is asked of it.
+fn verify(store: &Store, tasks: &Arc<Tasks>) -> Result<(), Problem> {
+    let Some(bytes) = store.bytes() else { return Ok(()) };
+    let (store, tasks) = (store.clone(), tasks.clone());
+    let look = move || match store.verify() {
+        Ok(found) => found.into_iter().for_each(|damage| tasks.note(damage)),
+        // It is asked for again by whoever needs something of it.
+        Err(error) => tasks.note_damage(STORE.to_owned(), described(&error)),
+    };
+    if bytes <= LARGEST_AT_ONCE {
+        look();
+        return Ok(());
+    }
+    let thread = std::thread::Builder::new().name("verify".into());
+    thread.spawn(look).map(drop).map_err(|error| Problem::fault(error.to_string()))
 }
 
 /// Why a store cannot be used.

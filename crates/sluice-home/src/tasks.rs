@@ -2,8 +2,8 @@
 //!
 //! It only reads. Whoever waits for something to become true waits here.
 
-use std::collections::BTreeMap;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use sluice_core::task::TaskState;
 use sluice_engine::host::Observer;
 use sluice_engine::loader::{Definitions, Loader, Read, Trouble};
 use sluice_engine::task_actor::TaskActor;
-use sluice_store::{Card, Cursor, Event, Logged, PageKey, Query, Store, StoreError, StreamId, Summary};
+use sluice_store::{Card, Cursor, Damage, Event, Logged, PageKey, Query, Store, StoreError, StreamId, Summary};
 
 use crate::runs::{Looks, Settings};
 
@@ -21,6 +21,10 @@ use crate::runs::{Looks, Settings};
 const KIND: &str = "task/";
 /// How many streams are read together.
 const PAGE: usize = 1000;
+/// How long what could not be read waits before it is asked for again.
+const AGAIN: Duration = Duration::from_millis(500);
+/// What damage is called that is in no stream.
+pub(crate) const STORE: &str = "the store";
 
 /// The stream of a task.
 pub fn stream(id: &str) -> StreamId {
@@ -74,6 +78,8 @@ pub struct Tasks {
     pub(crate) settings: Settings,
     pub(crate) looks: Looks,
     open: Mutex<BTreeMap<String, Arc<Seen>>>,
+    /// What is known to be damaged: a stream, or the store, and what was found.
+    damage: Mutex<BTreeMap<String, String>>,
     /// Grows with every change.
     generation: Mutex<u64>,
     changed: Condvar,
@@ -104,6 +110,7 @@ impl Tasks {
             settings: Settings::default(),
             looks: Looks::default(),
             open: Mutex::default(),
+            damage: Mutex::default(),
             generation: Mutex::new(0),
             changed: Condvar::new(),
         });
@@ -121,7 +128,7 @@ impl Tasks {
             let page = locked(&self.loader).reader().open_streams(Some(&after), PAGE)?;
             let of_tasks: Vec<&StreamId> = page.iter().filter(|stream| id_of(stream).is_some()).collect();
             for stream in &of_tasks {
-                self.refresh(stream);
+                self.reread(stream)?;
             }
             match (page.last(), of_tasks.len()) {
                 (Some(last), PAGE) => after = last.clone(),
@@ -130,27 +137,72 @@ impl Tasks {
         }
     }
 
-    /// Reads what changed until the engine is gone. What comes together is read together, each stream once.
+    /// Reads what changed until the engine is gone. What comes together is read together, each stream once; what the
+    /// store could not be asked for is asked for again.
     fn follow(&self, hints: &Receiver<Vec<StreamId>>) {
-        while let Ok(mut streams) = hints.recv() {
-            streams.extend(hints.try_iter().flatten());
-            streams.retain(|stream| id_of(stream).is_some());
-            streams.sort();
-            streams.dedup();
-            streams.iter().for_each(|stream| self.refresh(stream));
+        let mut unread = BTreeSet::new();
+        loop {
+            let news = match unread.is_empty() {
+                true => hints.recv().map_err(|_| RecvTimeoutError::Disconnected),
+                false => hints.recv_timeout(AGAIN),
+            };
+            match news {
+                Ok(streams) => unread.extend(streams),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+            unread.extend(hints.try_iter().flatten());
+            unread.retain(|stream| id_of(stream).is_some() && self.reread(stream).is_err());
             *locked(&self.generation) += 1;
             self.changed.notify_all();
         }
     }
 
-    /// Reads a task again, now.
+    /// Reads a task again, now, if the store answers.
     pub fn refresh(&self, stream: &StreamId) {
-        // What cannot be read now is read when it changes again; the engine says what is wrong with it.
-        let Ok(found) = locked(&self.loader).task(stream) else { return };
-        let Some(id) = id_of(stream) else { return };
+        let _ = self.reread(stream);
+    }
+
+    /// Reads a task again. The error is the store's; one that is damaged is noted, and is no open task any more.
+    fn reread(&self, stream: &StreamId) -> Result<(), StoreError> {
+        let found = match locked(&self.loader).task(stream) {
+            Ok(found) => found,
+            Err(Trouble::Store(error)) => return Err(error),
+            Err(Trouble::Damaged(why)) => {
+                self.note_damage(stream.to_string(), why);
+                None
+            }
+        };
+        let Some(id) = id_of(stream) else { return Ok(()) };
         match found.map(Seen::of).filter(|seen| seen.card.open) {
             Some(seen) => drop(locked(&self.open).insert(id.to_owned(), Arc::new(seen))),
             None => drop(locked(&self.open).remove(id)),
+        }
+        Ok(())
+    }
+
+    /// Something is not as it was written. Whoever asks for more than that one thing is told.
+    pub(crate) fn note_damage(&self, what: String, why: String) {
+        locked(&self.damage).insert(what, why);
+    }
+
+    /// What is known to be damaged, and why.
+    pub fn damage(&self) -> BTreeMap<String, String> {
+        locked(&self.damage).clone()
+    }
+
+    /// What was read, or nothing of it where it is damaged: that is noted, and hides nothing else.
+    pub(crate) fn unless_damaged<T>(
+        &self,
+        what: &StreamId,
+        read: Result<Option<T>, Problem>,
+    ) -> Result<Option<T>, Problem> {
+        match read {
+            Err(problem) if problem.code == Problem::DAMAGED => {
+                self.note_damage(what.to_string(), problem.message);
+                Ok(None)
+            }
+            read => read,
         }
     }
 
@@ -210,6 +262,7 @@ impl Tasks {
         loop {
             let read = locked(&self.loader).reader().list(&query);
             let page = read.map_err(unread)?;
+            page.damaged.into_iter().for_each(|damage| self.note(damage));
             for summary in page.items {
                 let here = PageKey { created: summary.card.created, stream: summary.stream.clone() };
                 if !each(summary)? {
@@ -221,6 +274,10 @@ impl Tasks {
                 None => return Ok(None),
             }
         }
+    }
+
+    pub(crate) fn note(&self, damage: Damage) {
+        self.note_damage(damage.stream.map_or_else(|| STORE.to_owned(), |stream| stream.to_string()), damage.why);
     }
 
     /// Events of a task with a number above `after`.

@@ -67,6 +67,8 @@ pub(crate) struct Reading {
     caller: Caller,
     source: Source,
     follow: bool,
+    /// Why no more could be read though there may be more.
+    broken: Option<String>,
     news: watch::Receiver<u64>,
     revoked: watch::Receiver<()>,
     /// Their place among those who follow.
@@ -85,7 +87,16 @@ impl Reading {
                 return Err(problem.hint("ask without `follow`, or try again later"));
             }
         };
-        Ok(Reading { news: app.news(), revoked: app.revoked(), app, caller, source, follow, _place: place })
+        Ok(Reading {
+            news: app.news(),
+            revoked: app.revoked(),
+            app,
+            caller,
+            source,
+            follow,
+            broken: None,
+            _place: place,
+        })
     }
 
     /// The next events; `None` when there are no more and nobody waits for more.
@@ -98,7 +109,13 @@ impl Reading {
             if !self.app.still_lets_in(&self.caller) {
                 return None;
             }
-            let (events, is_all) = self.page().await?;
+            let (events, is_all) = match self.page().await {
+                Ok(page) => page,
+                Err(problem) => {
+                    self.broken = Some(problem.message);
+                    return None;
+                }
+            };
             if !events.is_empty() {
                 return Some(events);
             }
@@ -117,16 +134,16 @@ impl Reading {
     }
 
     /// What comes next and is wanted, and whether there was nothing more to read.
-    async fn page(&mut self) -> Option<(Vec<Arc<Told>>, bool)> {
+    async fn page(&mut self) -> Result<(Vec<Arc<Told>>, bool), Problem> {
         match &mut self.source {
             Source::Everything { after, wanted } => {
                 let page = everything(&self.app, *after, wanted.clone(), self.follow).await?;
                 *after = page.last.unwrap_or(*after);
-                Some((page.events, page.last.is_none()))
+                Ok((page.events, page.last.is_none()))
             }
             Source::Run { id, after, known } => {
                 if known.is_some_and(|known| !self.app.feed.may_tell_of(id, known)) {
-                    return Some((Vec::new(), true));
+                    return Ok((Vec::new(), true));
                 }
                 // Everything up to here is stored, so that what is read now has it.
                 let end = self.app.feed.end();
@@ -136,21 +153,25 @@ impl Reading {
                     None => *known = end,
                 }
                 let is_all = events.is_empty();
-                Some((events, is_all))
+                Ok((events, is_all))
             }
         }
     }
 
     /// All of it as lines of JSON.
     pub(crate) fn lines(self) -> Response {
-        let lines = stream::unfold(self, |mut reading| async move {
-            let events = reading.next().await?;
+        let lines = stream::unfold(Some(self), |reading| async move {
+            let mut reading = reading?;
+            let Some(events) = reading.next().await else {
+                // An answer that ends too early must not look like all there is.
+                return reading.broken.take().map(|why| (Err(std::io::Error::other(why)), None));
+            };
             let mut lines = Vec::with_capacity(events.iter().map(|told| told.line.len() + 1).sum());
             for told in events {
                 lines.extend_from_slice(&told.line);
                 lines.push(b'\n');
             }
-            Some((Ok::<Bytes, std::io::Error>(lines.into()), reading))
+            Some((Ok::<Bytes, std::io::Error>(lines.into()), Some(reading)))
         });
         let mut response = Response::new(Body::from_stream(lines));
         response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(LINES));
@@ -166,7 +187,7 @@ struct Page {
 }
 
 /// The next page of everything: from what is ready, else from the store. It is filtered on a thread that may take its time.
-async fn everything(app: &Arc<App>, after: Cursor, wanted: Arc<Wanted>, follow: bool) -> Option<Page> {
+async fn everything(app: &Arc<App>, after: Cursor, wanted: Arc<Wanted>, follow: bool) -> Result<Page, Problem> {
     let is_everything = wanted.is_everything();
     let chosen = move |page: Vec<Arc<Told>>| {
         let last = page.last().map(|told| told.cursor);
@@ -174,28 +195,32 @@ async fn everything(app: &Arc<App>, after: Cursor, wanted: Arc<Wanted>, follow: 
     };
     if let Some(ready) = app.feed.after(after).filter(|_| follow) {
         if ready.is_empty() || is_everything {
-            return Some(chosen(ready));
+            return Ok(chosen(ready));
         }
-        return tokio::task::spawn_blocking(move || chosen(ready)).await.ok();
+        return tokio::task::spawn_blocking(move || chosen(ready)).await.map_err(|_| ending());
     }
-    let _turn = app.reading.acquire().await.ok()?;
+    let _turn = app.reading.acquire().await.map_err(|_| ending())?;
     let asked = app.clone();
     let read = move || {
-        let page = asked.service.events(after, PAGE).ok()?;
-        Some(chosen(page.into_iter().map(|(cursor, event)| Told::new(cursor, &event)).collect()))
+        let page = asked.service.events(after, PAGE)?;
+        Ok(chosen(page.into_iter().map(|(cursor, event)| Told::new(cursor, &event)).collect()))
     };
-    tokio::task::spawn_blocking(read).await.ok()?
+    tokio::task::spawn_blocking(read).await.unwrap_or_else(|_| Err(ending()))
 }
 
 /// The next page of a run.
-async fn of_run(app: &Arc<App>, id: String, after: u64) -> Option<Vec<Arc<Told>>> {
-    let _turn = app.reading.acquire().await.ok()?;
+async fn of_run(app: &Arc<App>, id: String, after: u64) -> Result<Vec<Arc<Told>>, Problem> {
+    let _turn = app.reading.acquire().await.map_err(|_| ending())?;
     let asked = app.clone();
     let read = move || {
-        let page = asked.service.run_events(&id, after, PAGE).ok()?;
-        Some(page.into_iter().map(|(number, event)| Told::new(Cursor(number), &event)).collect())
+        let page = asked.service.run_events(&id, after, PAGE)?;
+        Ok(page.into_iter().map(|(number, event)| Told::new(Cursor(number), &event)).collect())
     };
-    tokio::task::spawn_blocking(read).await.ok()?
+    tokio::task::spawn_blocking(read).await.unwrap_or_else(|_| Err(ending()))
+}
+
+fn ending() -> Problem {
+    Problem::unavailable("the engine is ending")
 }
 
 impl App {

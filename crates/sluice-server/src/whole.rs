@@ -6,17 +6,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, Method, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::Response;
 use futures_util::FutureExt;
 use http_body_util::{BodyExt, Limited};
 use sluice_api::Problem;
+use sluice_api::client::{DAMAGE_HEADER, escape};
 use sluice_api::problem::Status;
 
 use crate::answer::refuse;
 use crate::run::App;
 
+/// The last word of a path that asks for more than one thing.
+const MANY: [&str; 9] =
+    ["tasks", "runs", "processes", "missions", "workflows", "inbox", "events", "status", "workspaces"];
+/// So many things that are damaged are named beside an answer.
+const MOST_TOLD: usize = 20;
 /// The most of another's words that is told on.
 const LONGEST_WORDS: usize = 4096;
 
@@ -36,13 +42,14 @@ pub(crate) async fn answer(State(bounds): State<Bounds>, request: Request, next:
     if let Err(problem) = readable(&request, largest) {
         return refuse(&problem);
     }
+    let asked = (request.method() == Method::GET).then(|| request.uri().path().to_owned());
     let answering = AssertUnwindSafe(next.run(request)).catch_unwind();
     let answered = match within {
         None => Ok(answering.await),
         Some(within) => tokio::time::timeout(within, answering).await,
     };
     match answered {
-        Ok(Ok(response)) => shaped(response).await,
+        Ok(Ok(response)) => with_damage(&app, asked.as_deref(), shaped(response).await),
         Ok(Err(panic)) => {
             let words = panic.downcast_ref::<String>().map(String::as_str);
             app.broke(words.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("it panicked"))
@@ -52,6 +59,25 @@ pub(crate) async fn answer(State(bounds): State<Bounds>, request: Request, next:
                 .hint("it may be done all the same: look before you ask again, or ask with the same `Idempotency-Key`"),
         ),
     }
+}
+
+/// Says beside an answer what of the store is damaged: the rest is answered, and whoever asks must not take it for all.
+/// One who asks for one thing is told only if that is hit, or the store as a whole.
+fn with_damage(app: &App, path: Option<&str>, mut response: Response) -> Response {
+    let Some(path) = path.filter(|_| response.status().is_success()) else { return response };
+    let known = app.service.damage();
+    if known.is_empty() || path == "/healthz" {
+        return response;
+    }
+    let last = path.rsplit('/').next().unwrap_or_default();
+    let is_of_many = MANY.contains(&last);
+    let hits = |what: &str| what.split_once('/').is_none_or(|(_, id)| is_of_many || path.contains(id));
+    let told = known.iter().filter(|(what, _)| hits(what)).take(MOST_TOLD);
+    let words: Vec<String> = told.map(|(what, why)| format!("{what}: {why}")).collect();
+    if let (false, Ok(value)) = (words.is_empty(), HeaderValue::from_str(&escape(&words.join("; ")))) {
+        response.headers_mut().insert(DAMAGE_HEADER, value);
+    }
+    response
 }
 
 /// Refuses a body before it is read, where its head says enough.

@@ -77,11 +77,45 @@ pub struct PageKey {
     pub stream: StreamId,
 }
 
+/// The kind of the event that stands in the log where a row of it cannot be read as it was written.
+pub const DAMAGED: &str = "store.damaged";
+
+impl Logged {
+    /// What the log says in place of a row that is damaged: whose it was, as far as that is known, and what was found.
+    pub(crate) fn damaged(cursor: Cursor, stream: Option<StreamId>, number: u64, why: &str) -> Logged {
+        let stream = stream.unwrap_or_else(|| StreamId::new("unknown"));
+        let correlation = stream.as_str().rsplit('/').next().unwrap_or_default().to_owned();
+        let plain: String =
+            why.chars().map(|it| if it == '"' || it == '\\' || it.is_control() { ' ' } else { it }).collect();
+        let event = Event {
+            kind: DAMAGED.to_owned(),
+            version: 1,
+            time: 0,
+            actor: "store".to_owned(),
+            correlation,
+            caused_by: None,
+            data: format!("{{\"error\": \"{plain}\"}}").into_bytes(),
+        };
+        Logged { cursor, stream, number, event }
+    }
+}
+
+/// Something that is not as it was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Damage {
+    /// What it hits; `None`: the store itself, or nobody knows.
+    pub stream: Option<StreamId>,
+    /// What was found.
+    pub why: String,
+}
+
 /// A page of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
     /// What matched.
     pub items: Vec<Summary>,
+    /// What stands there as well and cannot be read.
+    pub damaged: Vec<Damage>,
     /// Where the next page goes on, if there may be one.
     pub next: Option<PageKey>,
 }
@@ -91,7 +125,7 @@ impl Page {
     pub(crate) fn of(items: Vec<Summary>, limit: usize) -> Page {
         let last = items.last().filter(|_| items.len() == limit);
         let next = last.map(|it| PageKey { created: it.card.created, stream: it.stream.clone() });
-        Page { items, next }
+        Page { items, damaged: Vec::new(), next }
     }
 }
 

@@ -27,7 +27,7 @@ pub mod sqlite;
 pub mod testing;
 
 pub use admit::{MAX_APPEND_BYTES, MAX_BATCH_BYTES};
-pub use answer::{Cursor, Logged, Order, Ownership, Page, PageKey, Query, Summary};
+pub use answer::{Cursor, DAMAGED, Damage, Logged, Order, Ownership, Page, PageKey, Query, Summary};
 pub use error::{Meaning, StoreError};
 pub use open::Store;
 pub use port::{LARGEST_PAGE, Reader, Writer};

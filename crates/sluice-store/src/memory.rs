@@ -167,6 +167,12 @@ impl Writer for MemoryWriter {
         Ok(disk.now.append(batch))
     }
 
+    /// Durable at once: what is forgotten of it in a crash is only read again.
+    fn follow(&mut self, upto: Cursor) -> Result<(), StoreError> {
+        self.owned()?.now.followed = Some(upto);
+        Ok(())
+    }
+
     fn forget(&mut self, streams: &[StreamId]) -> Result<usize, StoreError> {
         let mut disk = self.owned()?;
         disk.keep(|| Change::Forget(streams.to_vec()));
@@ -198,6 +204,10 @@ impl Reader for MemoryReader {
 
     fn end(&mut self) -> Result<Cursor, StoreError> {
         Ok(self.memory.lock().now.end())
+    }
+
+    fn followed(&mut self) -> Result<Option<Cursor>, StoreError> {
+        Ok(self.memory.lock().now.followed)
     }
 
     fn open_streams(&mut self, after: Option<&StreamId>, limit: usize) -> Result<Vec<StreamId>, StoreError> {

@@ -5,7 +5,7 @@
 use crate::memory::Memory;
 use crate::postgres::{Hazard, Postgres};
 use crate::sqlite::Sqlite;
-use crate::{Reader, StoreError, Writer};
+use crate::{Damage, Meaning, Order, Query, Reader, StoreError, Writer};
 
 /// A store that was opened. Clones are the same store.
 #[derive(Clone)]
@@ -41,6 +41,29 @@ impl Store {
         }
     }
 
+    /// What the store at an address is called in messages: where it is, never with a password. Opens nothing.
+    pub fn name_of(address: &str) -> Result<String, StoreError> {
+        if address == "memory:" || address.strip_prefix("sqlite:").is_some_and(|path| !path.is_empty()) {
+            return Ok(address.to_owned());
+        }
+        if address.starts_with("postgres://") || address.starts_with("postgresql://") {
+            return Postgres::name_of(address);
+        }
+        Err(StoreError::Address(address.to_owned()))
+    }
+
+    /// An address without the password in it.
+    pub fn without_password(address: &str) -> String {
+        let Some((scheme, rest)) = address.split_once("://") else { return address.to_owned() };
+        let (before, query) = rest.split_once('?').map_or((rest, None), |(before, query)| (before, Some(query)));
+        let (user, place) = before.rsplit_once('@').map_or((None, before), |(user, place)| (Some(user), place));
+        let user = user.map(|user| format!("{}@", user.split(':').next().unwrap_or_default())).unwrap_or_default();
+        let kept: Vec<&str> =
+            query.into_iter().flat_map(|it| it.split('&')).filter(|it| !it.starts_with("password=")).collect();
+        let query = if kept.is_empty() { String::new() } else { format!("?{}", kept.join("&")) };
+        format!("{scheme}://{user}{place}{query}")
+    }
+
     /// A writer, which owns nothing yet.
     pub fn writer(&self) -> Result<Box<dyn Writer>, StoreError> {
         Ok(match &self.0 {
@@ -56,6 +79,14 @@ impl Store {
             Kind::Sqlite(store) => store.backup(to),
             Kind::Memory(_) => Err(StoreError::Address("memory:".to_owned())),
             Kind::Postgres(_) => Err(StoreError::Misuse("a server's store is copied with pg_dump".to_owned())),
+        }
+    }
+
+    /// Brings everything into the file itself, so that nothing of it stands in a log beside it. Nobody may use it.
+    pub fn settle(&self) -> Result<(), StoreError> {
+        match &self.0 {
+            Kind::Sqlite(store) => store.settle(),
+            Kind::Memory(_) | Kind::Postgres(_) => Ok(()),
         }
     }
 
@@ -75,6 +106,30 @@ impl Store {
         }
     }
 
+    /// Reads everything there is, compares it with its sums, and names all that is not as it was written. It takes
+    /// longer the more there is.
+    pub fn verify(&self) -> Result<Vec<Damage>, StoreError> {
+        let mut found = match &self.0 {
+            Kind::Sqlite(store) => store.damage()?,
+            Kind::Memory(_) | Kind::Postgres(_) => Vec::new(),
+        };
+        match read_all(&mut *self.reader()?, &mut found) {
+            Err(error) if error.meaning() == Meaning::Damaged => {
+                found.push(Damage { stream: None, why: error.to_string() });
+                Ok(found)
+            }
+            read => read.map(|()| found),
+        }
+    }
+
+    /// How many bytes a check of everything reads; `None` for a server, which looks after its own.
+    pub fn bytes(&self) -> Option<u64> {
+        match &self.0 {
+            Kind::Sqlite(store) => Some(store.bytes()),
+            Kind::Memory(_) | Kind::Postgres(_) => None,
+        }
+    }
+
     /// A reader.
     pub fn reader(&self) -> Result<Box<dyn Reader>, StoreError> {
         Ok(match &self.0 {
@@ -84,6 +139,32 @@ impl Store {
         })
     }
 }
+
+/// Reads every stream with its history. What is damaged is noted, and the rest read.
+fn read_all(reader: &mut dyn Reader, found: &mut Vec<Damage>) -> Result<(), StoreError> {
+    let mut query = Query { order: Order::Oldest, limit: PAGE, ..Query::default() };
+    loop {
+        let page = reader.list(&query)?;
+        found.extend(page.damaged);
+        for stream in page.items.into_iter().map(|it| it.stream) {
+            let read = reader.load(&stream).and_then(|_| reader.history(&stream, 0, usize::MAX >> 1));
+            match read {
+                Ok(_) => {}
+                Err(error) if error.meaning() == Meaning::Damaged => {
+                    found.push(Damage { stream: Some(stream), why: error.to_string() });
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        match page.next {
+            Some(next) => query.after = Some(next),
+            None => return Ok(()),
+        }
+    }
+}
+
+/// How many streams are named together.
+const PAGE: usize = 1000;
 
 impl From<Memory> for Store {
     fn from(memory: Memory) -> Store {

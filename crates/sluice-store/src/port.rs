@@ -1,6 +1,6 @@
 //! The two sides of the port, and what every implementation promises.
 //!
-//! Four verbs write, seven read. Whoever needs more writes it above the port, so that there is one of it, not three.
+//! Five verbs write, ten read. Whoever needs more writes it above the port, so that there is one of it, not three.
 
 use std::time::Duration;
 
@@ -45,6 +45,10 @@ pub trait Writer: Send {
     ///   version and stores the others now. A new process simply loads the streams.
     fn append(&mut self, batch: Vec<Append>) -> Result<Vec<Result<u64, Conflict>>, StoreError>;
 
+    /// Writes down how far the log has been acted upon. It stands in the store, so that a copy of the store that is put
+    /// back is in step with itself.
+    fn follow(&mut self, upto: Cursor) -> Result<(), StoreError>;
+
     /// Removes streams with everything of theirs, and the blobs that no other stream brought. A stream that
     /// [`Reader::open_streams`] would name stays. Says how many are gone.
     fn forget(&mut self, streams: &[StreamId]) -> Result<usize, StoreError>;
@@ -69,6 +73,9 @@ pub trait Reader: Send {
 
     /// The place of the last event of the log: what happens from now on comes after it.
     fn end(&mut self) -> Result<Cursor, StoreError>;
+
+    /// How far the log has been acted upon, if that was ever written down.
+    fn followed(&mut self) -> Result<Option<Cursor>, StoreError>;
 
     /// The streams that are open or have effects or timers left, by name, after `after`, at most `limit`. What this
     /// costs does not depend on how many others there are.

@@ -36,11 +36,20 @@ impl Postgres {
     /// Opens the store in the database at this address (`postgres://user@host/database`), makes its tables if they are
     /// not there, and brings them up to date. They stand in a schema of their own, `sluice`.
     pub fn open(address: &str) -> Result<Postgres, StoreError> {
-        let config: Config = address.parse().map_err(|_| StoreError::Address(without_password(address)))?;
+        let mut config: Config = address.parse().map_err(|_| StoreError::Address(without_password(address)))?;
         let place = place(&config);
+        if let (None, Ok(password)) = (config.get_password(), std::env::var("PGPASSWORD")) {
+            config.password(password);
+        }
         let postgres = Postgres { config, place };
         schema::update(&mut postgres.link()?)?;
         Ok(postgres)
+    }
+
+    /// What the store at this address is called. Opens nothing.
+    pub(crate) fn name_of(address: &str) -> Result<String, StoreError> {
+        let config: Config = address.parse().map_err(|_| StoreError::Address(without_password(address)))?;
+        Ok(place(&config))
     }
 
     /// A writer, which owns nothing yet.
@@ -73,6 +82,9 @@ fn place(config: &Config) -> String {
             let _ = write!(place, "{}", path.display());
         }
         None => {}
+    }
+    if let Some(port) = config.get_ports().first().filter(|port| **port != 5432) {
+        let _ = write!(place, ":{port}");
     }
     let _ = write!(place, "/{}", config.get_dbname().unwrap_or_default());
     place

@@ -7,6 +7,7 @@ mod fault;
 mod list;
 mod reader;
 mod schema;
+mod sums;
 mod writer;
 
 use std::path::{Path, PathBuf};
@@ -14,7 +15,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
 
-use crate::StoreError;
+use crate::{Damage, StoreError, StreamId};
 use fault::Place;
 pub use reader::SqliteReader;
 pub use writer::SqliteWriter;
@@ -65,11 +66,36 @@ impl Sqlite {
     /// to be there, which no single answer can notice; this does. It takes longer
     /// the larger the file is, so it is nothing for every start.
     pub fn check(&self) -> Result<(), StoreError> {
-        let place = self.place();
         let connection = self.connect(OpenFlags::SQLITE_OPEN_READ_ONLY)?;
-        let sql = "PRAGMA integrity_check(1)";
-        let found: String = connection.query_row(sql, [], |row| row.get(0)).map_err(|error| place.fault(error))?;
-        if found == "ok" { Ok(()) } else { Err(place.corrupt(found)) }
+        match structure(&connection).map_err(|error| self.place().fault(error))?.pop() {
+            None => Ok(()),
+            Some(found) => Err(self.place().corrupt(found)),
+        }
+    }
+
+    /// Everything that [`Sqlite::check`] notices and that is not in a stream, and bodies that are damaged or missing.
+    pub(crate) fn damage(&self) -> Result<Vec<Damage>, StoreError> {
+        let connection = self.connect(OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+        let look = || {
+            let of_store = structure(&connection)?.into_iter().map(|why| Damage { stream: None, why });
+            Ok(of_store.chain(bodies(&connection)?).collect())
+        };
+        look().map_err(|error| self.place().fault(error))
+    }
+
+    /// Brings what stands in the write-ahead log into the file, and empties the log.
+    pub(crate) fn settle(&self) -> Result<(), StoreError> {
+        let connection = self.connect(OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        let settled = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0));
+        match settled.map_err(|error| self.place().fault(error))? {
+            0 => Ok(()),
+            _ => Err(StoreError::Busy { place: self.place().to_string() }),
+        }
+    }
+
+    /// The bytes of the file.
+    pub(crate) fn bytes(&self) -> u64 {
+        std::fs::metadata(&self.path).map_or(0, |about| about.len())
     }
 
     fn place(&self) -> Place {
@@ -95,6 +121,49 @@ impl Sqlite {
     }
 }
 
+/// What is wrong with the structure of the file.
+fn structure(connection: &Connection) -> Result<Vec<String>, rusqlite::Error> {
+    let mut statement = connection.prepare(&format!("PRAGMA integrity_check({MOST_TOLD})"))?;
+    let found: Vec<String> = statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
+    Ok(found.into_iter().filter(|line| line != "ok").collect())
+}
+
+/// Bodies whose bytes are not those that were written, and bodies that are not there, with the streams that need them.
+fn bodies(connection: &Connection) -> Result<Vec<Damage>, rusqlite::Error> {
+    let mut found = Vec::new();
+    let mut statement = connection.prepare("SELECT digest, body, sum FROM blob")?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let read = || Ok::<_, rusqlite::Error>((row.get::<_, Vec<u8>>(1)?, row.get::<_, i64>(2)?));
+        if read().is_ok_and(|(body, should)| sums::sum(&[&body]) == should) {
+            continue;
+        }
+        let digest: Vec<u8> = row.get(0)?;
+        let of = "SELECT stream.id FROM blob_use JOIN stream ON stream.number = blob_use.stream WHERE digest = ?1";
+        let streams = named(connection, of, &[&digest])?;
+        let why = || "a body with a wrong checksum".to_owned();
+        match streams.is_empty() {
+            true => found.push(Damage { stream: None, why: why() }),
+            false => found.extend(streams.into_iter().map(|it| Damage { stream: Some(it), why: why() })),
+        }
+    }
+    let missing = "SELECT DISTINCT stream.id FROM blob_use JOIN stream ON stream.number = blob_use.stream
+        WHERE NOT EXISTS (SELECT 1 FROM blob WHERE blob.digest = blob_use.digest)";
+    let streams = named(connection, missing, &[])?;
+    found.extend(streams.into_iter().map(|it| Damage { stream: Some(it), why: "a body is missing".to_owned() }));
+    Ok(found)
+}
+
+fn named(
+    connection: &Connection,
+    sql: &str,
+    values: &[&dyn rusqlite::ToSql],
+) -> Result<Vec<StreamId>, rusqlite::Error> {
+    connection.prepare(sql)?.query_map(values, |row| Ok(StreamId(row.get(0)?)))?.collect()
+}
+
+/// So many findings about the structure are told.
+const MOST_TOLD: u32 = 20;
 /// The page cache of a connection, in KiB; SQLite takes negative numbers as such. It is taken only as it is needed.
 const CACHE_KIB: i64 = -16_384;
 /// How many pages the write-ahead log collects before they go to the file. A checkpoint costs two syncs and

@@ -35,7 +35,7 @@ pub(crate) fn run(command: Command, output: Output) -> Result<ExitCode, Failure>
         Command::Inbox(_) => run::inbox(output),
         Command::Answer(arguments) => run::answer(arguments, output),
         Command::Events(arguments) => home::events(&arguments, output),
-        Command::Doctor(_) => home::doctor(output),
+        Command::Doctor(arguments) => home::doctor(&arguments, output),
         Command::Backup(arguments) => home::backup(&arguments, output),
         Command::Restore(arguments) => home::restore(&arguments, output),
         Command::Serve(arguments) => serve::run(arguments, output),

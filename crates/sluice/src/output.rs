@@ -89,7 +89,15 @@ impl Output {
     /// The exit code of a command that has ended; a failure is told first.
     pub(crate) fn finish(self, result: Result<ExitCode, Failure>) -> ExitCode {
         match result {
-            Ok(exit) => exit,
+            Ok(exit) => match sluice_api::client::damage() {
+                None => exit,
+                // The answer holds what could be read; nobody must take that for all there is.
+                Some(damage) => {
+                    say(&format!("error: the store is damaged, and what is shown lacks it ({damage})"));
+                    say("hint: `sluice doctor --deep` names everything; `sluice restore FILE` puts a backup back");
+                    Exit::Unavailable.into()
+                }
+            },
             Err(failure) => {
                 self.tell(&failure);
                 failure.exit.into()

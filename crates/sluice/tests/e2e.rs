@@ -23,6 +23,7 @@ mod e2e {
     pub(crate) mod contract;
     pub(crate) mod control_plane;
     pub(crate) mod crab_protocol;
+    pub(crate) mod damage;
     pub(crate) mod deaths;
     pub(crate) mod default_flow;
     pub(crate) mod doors;

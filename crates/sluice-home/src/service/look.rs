@@ -70,8 +70,9 @@ impl Service {
                     return Ok(None);
                 }
                 // One that cannot be read does not hide the others.
-                let seen = id_of(&summary.stream).and_then(|id| self.ground.tasks.load(id).ok().flatten());
-                Ok(seen.filter(&fits))
+                let Some(id) = id_of(&summary.stream) else { return Ok(None) };
+                let read = self.ground.tasks.load(id);
+                Ok(self.ground.tasks.unless_damaged(&summary.stream, read)?.filter(&fits))
             })?;
             tasks.extend(ended.items);
             next = ended.next;

@@ -64,21 +64,22 @@ impl Service {
         let query = Query { status: status.map(str::to_owned), ..of_runs(all || status.is_some()) };
         wanted.gather(&self.ground.tasks, &query, |summary| {
             let discarded = |seen: &SeenRun| view_run::is_process(seen) && !is_listed(seen, true);
-            Ok(self.summed_up(summary).filter(|seen| !discarded(seen)))
+            Ok(self.summed_up(summary)?.filter(|seen| !discarded(seen)))
         })
     }
 
     /// Runs of which this is so, the open ones first, each newest first: all that are open, and the newest that have ended.
     pub(super) fn runs_that(&self, all: bool, is_so: impl Fn(&SeenRun) -> bool) -> Result<Vec<SeenRun>, Problem> {
         let gathered = Wanted::default().gather(&self.ground.tasks, &of_runs(all), |summary| {
-            Ok(self.summed_up(summary).filter(|seen| is_so(seen)))
+            Ok(self.summed_up(summary)?.filter(|seen| is_so(seen)))
         });
         Ok(gathered?.items)
     }
 
     /// The run that a card is about. One that cannot be read does not hide the others.
-    fn summed_up(&self, summary: &Summary) -> Option<SeenRun> {
-        self.ground.tasks.load_run(id_of(&summary.stream)?).ok().flatten()
+    fn summed_up(&self, summary: &Summary) -> Result<Option<SeenRun>, Problem> {
+        let Some(id) = id_of(&summary.stream) else { return Ok(None) };
+        self.ground.tasks.unless_damaged(&summary.stream, self.ground.tasks.load_run(id))
     }
 
     /// The processes that are active, oldest first; with `all` also those that were completed. What was cancelled is gone

@@ -22,6 +22,8 @@ pub(super) struct State {
     /// Each body, and the streams that brought it.
     blobs: BTreeMap<Digest, (Vec<u8>, BTreeSet<StreamId>)>,
     owner: Owner,
+    /// How far the log has been acted upon.
+    pub(super) followed: Option<Cursor>,
 }
 
 #[derive(Clone)]

@@ -70,7 +70,8 @@ impl Reader for PostgresReader {
         let (start, most) = (number(after.saturating_add(1)), number(limit.saturating_add(1)));
         let mut history = Vec::new();
         for row in self.rows(sql, &[&stream.as_str(), &start, &most])? {
-            let events = codec::decode(row.get(1)).map_err(|detail| self.link.corrupt(detail))?;
+            let damaged = |detail| self.link.corrupt(format!("stream {stream}: {detail}"));
+            let events = codec::decode(row.get(1)).map_err(damaged)?;
             let numbered = (row.get::<_, i64>(0) as u64..).zip(events);
             history.extend(numbered.filter(|(number, _)| *number > after));
             if history.len() >= limit {
@@ -92,7 +93,16 @@ impl Reader for PostgresReader {
         let (start, most) = (number(after.0.saturating_add(1)), number(limit.saturating_add(1)));
         let mut log = Vec::new();
         for row in self.rows(sql, &[&start, &most, &number(LARGEST_PAGE)])? {
-            let events = codec::decode(row.get(3)).map_err(|detail| self.link.corrupt(detail))?;
+            let events = match codec::decode(row.get(3)) {
+                Ok(events) => events,
+                // It is named, and whoever reads goes on behind it.
+                Err(why) => {
+                    let (place, stream) = (Cursor(row.get::<_, i64>(0) as u64), Some(StreamId(row.get(1))));
+                    let damaged = Logged::damaged(place, stream, row.get::<_, i64>(2) as u64, &why);
+                    log.extend(Some(damaged).filter(|_| place > after));
+                    continue;
+                }
+            };
             let places = (row.get::<_, i64>(0) as u64..).zip(row.get::<_, i64>(2) as u64..).zip(events);
             log.extend(places.filter(|((place, _), _)| *place > after.0).map(|((place, number), event)| Logged {
                 cursor: Cursor(place),
@@ -113,6 +123,12 @@ impl Reader for PostgresReader {
         let Some(row) = found.first() else { return Ok(Cursor::default()) };
         let events = codec::decode(row.get(1)).map_err(|detail| self.link.corrupt(detail))?;
         Ok(Cursor((row.get::<_, i64>(0) as u64 + events.len() as u64).saturating_sub(1)))
+    }
+
+    fn followed(&mut self) -> Result<Option<Cursor>, StoreError> {
+        let found = self.rows("SELECT followed FROM owner", &[])?;
+        let place: Option<i64> = found.first().and_then(|row| row.get(0));
+        Ok(place.map(|place| Cursor(place as u64)))
     }
 
     fn open_streams(&mut self, after: Option<&StreamId>, limit: usize) -> Result<Vec<StreamId>, StoreError> {

@@ -6,7 +6,7 @@ use super::link::{Link, Session, Trouble};
 use crate::StoreError;
 
 /// The steps; the stored version says how many are behind.
-const STEPS: [&str; 1] = [VERSION_1];
+const STEPS: [&str; 2] = [VERSION_1, VERSION_2];
 
 /// Keeps two engines from making the tables at once: `sluice` in ASCII.
 const LOCK: i64 = 0x0073_6c75_6963_6500;
@@ -101,6 +101,9 @@ CREATE TABLE blob_use (
 );
 CREATE INDEX blob_use_digest ON blob_use (digest);
 "#;
+
+/// How far the log has been acted upon.
+const VERSION_2: &str = "ALTER TABLE owner ADD COLUMN followed bigint";
 
 /// Brings the tables up to date, or says why they cannot be used.
 pub(super) fn update(link: &mut Link) -> Result<(), StoreError> {

@@ -13,7 +13,7 @@ use super::columns::{Write, writes};
 use super::link::{Link, Session, Trouble};
 use super::plan::Plan;
 use crate::ownership::Owner;
-use crate::{Append, Conflict, Event, Ownership, StoreError, StreamId, Writer, admit};
+use crate::{Append, Conflict, Cursor, Event, Ownership, StoreError, StreamId, Writer, admit};
 
 /// Read committed, said aloud: the server may have another default, and the versions must be read after the lock.
 const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
@@ -119,6 +119,15 @@ impl Writer for PostgresWriter {
             self.kept.remove(&(append.stream, append.expected));
         }
         Ok(answers)
+    }
+
+    fn follow(&mut self, upto: Cursor) -> Result<(), StoreError> {
+        let (epoch, upto) = (self.mine()?, upto.0 as i64);
+        let sql = "UPDATE owner SET followed = $1 WHERE epoch = $2";
+        match self.link.run(async |session| Ok(session.client.execute(sql, &[&upto, &epoch]).await?))? {
+            0 => Err(StoreError::LostOwnership),
+            _ => Ok(()),
+        }
     }
 
     fn forget(&mut self, streams: &[StreamId]) -> Result<usize, StoreError> {

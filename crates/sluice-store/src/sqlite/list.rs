@@ -7,7 +7,8 @@ use rusqlite::types::ToSql;
 use rusqlite::{Connection, Row};
 
 use super::reader::{CARD_COLUMNS, HEADER_OF_STREAM, card};
-use crate::{Order, Page, Query, StreamId, Summary};
+use super::sums::header_sum;
+use crate::{Damage, Header, Order, Page, PageKey, Query, StreamId, Summary};
 
 pub(super) fn list(connection: &Connection, query: &Query) -> Result<Page, rusqlite::Error> {
     let mut conditions = Vec::new();
@@ -37,17 +38,42 @@ pub(super) fn list(connection: &Connection, query: &Query) -> Result<Page, rusql
     let limit = query.limit as i64;
     values.push(&limit);
     let sql = format!(
-        "SELECT id, header.version, {CARD_COLUMNS} FROM stream INDEXED BY {} {HEADER_OF_STREAM} {filter}
+        "SELECT id, header.version, {CARD_COLUMNS}, header.data, header.sum
+         FROM stream INDEXED BY {} {HEADER_OF_STREAM} {filter}
          ORDER BY created {direction}, id {direction} LIMIT ?{}",
         index(query),
         values.len()
     );
-    let read = |row: &Row<'_>| {
-        Ok(Summary { stream: StreamId(row.get(0)?), version: row.get::<_, i64>(1)? as u64, card: card(row, 2)? })
-    };
-    let items: Vec<Summary> =
-        connection.prepare_cached(&sql)?.query_map(values.as_slice(), read)?.collect::<Result<_, _>>()?;
-    Ok(Page::of(items, query.limit))
+    let mut page = Page { items: Vec::new(), damaged: Vec::new(), next: None };
+    let mut statement = connection.prepare_cached(&sql)?;
+    let mut found = statement.query(values.as_slice())?;
+    let mut rows = 0;
+    while let Some(row) = found.next()? {
+        rows += 1;
+        // One that cannot be read hides no other, and is named.
+        match summary(row) {
+            Ok(Some(summary)) => page.items.push(summary),
+            Ok(None) => page.damaged.push(damage(row, "a header with a wrong checksum")),
+            Err(error) => page.damaged.push(damage(row, &error.to_string())),
+        }
+        page.next = match (rows == query.limit, row.get(7), row.get(0)) {
+            (true, Ok(created), Ok(id)) => Some(PageKey { created, stream: StreamId(id) }),
+            (true | false, _, _) => None,
+        };
+    }
+    Ok(page)
+}
+
+/// What a row shows; `None` if it is not what was written.
+fn summary(row: &Row<'_>) -> Result<Option<Summary>, rusqlite::Error> {
+    let (stream, version) = (StreamId(row.get(0)?), row.get::<_, i64>(1)? as u64);
+    let header = Header { card: card(row, 2)?, data: row.get(9)? };
+    let is_whole = header_sum(&stream, version, &header) == row.get::<_, i64>(10)?;
+    Ok(is_whole.then_some(Summary { stream, version, card: header.card }))
+}
+
+fn damage(row: &Row<'_>, why: &str) -> Damage {
+    Damage { stream: row.get(0).ok().map(StreamId), why: why.to_owned() }
 }
 
 /// The index to walk. Open streams are few whatever else there is, so that one comes first.

@@ -1,11 +1,12 @@
 //! The reading side on SQLite: a connection that only reads, and a snapshot for every answer.
 //!
-//! Every payload is compared with its checksum: SQLite notices damaged structure, not damaged content.
+//! Everything that is read is compared with its checksum ([`super::sums`]).
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::fault::Place;
 use super::list;
+use super::sums::{LogRow, effect_sum, header_sum, lease_sum, row_sum, sum, timer_sum};
 use crate::record::beyond;
 use crate::{
     Card, Cursor, Digest, Effect, Event, Header, LARGEST_PAGE, Lease, Logged, OpenEffect, Page, Query, Reader, RowKey,
@@ -33,30 +34,6 @@ pub(super) fn card(row: &Row<'_>, from: usize) -> Result<Card, rusqlite::Error> 
     })
 }
 
-/// The checksum of some bytes.
-pub(super) fn sum(parts: &[&[u8]]) -> i64 {
-    let mut hasher = crc32fast::Hasher::new();
-    parts.iter().for_each(|part| hasher.update(part));
-    i64::from(hasher.finalize())
-}
-
-/// The checksum of a header, with its stream, its version and its card.
-pub(super) fn header_sum(stream: &StreamId, version: u64, header: &Header) -> i64 {
-    let card = &header.card;
-    sum(&[
-        stream.as_str().as_bytes(),
-        &version.to_le_bytes(),
-        card.kind.as_bytes(),
-        card.status.as_bytes(),
-        card.group.as_bytes(),
-        card.title.as_bytes(),
-        &[u8::from(card.open)],
-        &card.created.to_le_bytes(),
-        &card.updated.to_le_bytes(),
-        &header.data,
-    ])
-}
-
 /// The key of a row as one number, in the same order.
 pub(super) fn row_key(key: RowKey) -> i64 {
     ((u64::from(key.0) << 32 | u64::from(key.1)) ^ 1 << 63) as i64
@@ -67,25 +44,16 @@ fn read_row_key(key: i64) -> RowKey {
     RowKey((key >> 32) as u32, key as u32)
 }
 
-/// The checksum of a row, with its key.
-pub(super) fn row_sum(stream: i64, key: RowKey, data: &[u8]) -> i64 {
-    sum(&[&stream.to_le_bytes(), &key.0.to_le_bytes(), &key.1.to_le_bytes(), data])
-}
-
-/// The checksum of an effect, with its key. Who holds it is not in it, because that changes alone.
-pub(super) fn effect_sum(stream: i64, effect: &Effect) -> i64 {
-    sum(&[&stream.to_le_bytes(), effect.id.as_bytes(), effect.kind.as_bytes(), &effect.data])
-}
-
 /// The events of a stream as far as the index knows them. Starts at the row that holds the one that is asked for, which
 /// may begin before it.
-const INDEXED_EVENTS: &str = "SELECT log.first, log.events FROM log_index AS place
+const INDEXED_EVENTS: &str = "SELECT log.position, log.stream, log.first, log.count, log.events, log.sum
+     FROM log_index AS place
      CROSS JOIN log ON log.position = place.position AND log.stream = place.stream AND log.first = place.first
      WHERE place.stream = ?1 AND place.first >= coalesce(
          (SELECT max(first) FROM log_index WHERE stream = ?1 AND first <= ?2), 0)
      ORDER BY place.first";
 /// The events of a stream that the index does not know yet.
-const LATEST_EVENTS: &str = "SELECT first, events FROM log
+const LATEST_EVENTS: &str = "SELECT position, stream, first, count, events, sum FROM log
      WHERE position > (SELECT indexed FROM owner) AND stream = ?1 AND first + count > ?2 ORDER BY position";
 
 /// The reading side of a [`super::Sqlite`].
@@ -109,7 +77,7 @@ impl SqliteReader {
 
     /// Rows, effects and timers of a stream, in the order in which they stand.
     fn parts(&self, number: i64, stored: &mut Stored) -> Result<(), StoreError> {
-        let sql = "SELECT what, key, data, sum, time, kind, holder FROM part WHERE stream = ?1 AND what < 3
+        let sql = "SELECT what, key, data, sum, time, kind, holder, version FROM part WHERE stream = ?1 AND what < 3
              ORDER BY what, key";
         let mut statement = self.connection.prepare_cached(sql).map_err(self.fault())?;
         let mut found = statement.query([number]).map_err(self.fault())?;
@@ -122,13 +90,18 @@ impl SqliteReader {
                     stored.rows.push((key, data));
                 }
                 1 => {
-                    let (open, should) = effect(row).map_err(self.fault())?;
+                    let (open, should, held) = effect(row).map_err(self.fault())?;
                     self.check("an effect", effect_sum(number, &open.effect), should)?;
+                    let holds = open.lease.as_ref().map(|lease| lease_sum(number, &open.effect.id, lease));
+                    self.check("a lease", holds.unwrap_or_default(), held.or(holds).unwrap_or_default())?;
                     stored.effects.push(open);
                 }
                 2 => {
-                    let read = || Ok((row.get(1)?, row.get(4)?));
-                    stored.timers.push(read().map_err(self.fault())?);
+                    let read = || Ok((row.get::<_, String>(1)?, row.get(4)?, row.get::<_, Option<i64>>(3)?));
+                    let (key, due, should) = read().map_err(self.fault())?;
+                    let is = timer_sum(number, &key, due);
+                    self.check("a timer", is, should.unwrap_or(is))?;
+                    stored.timers.push((key, due));
                 }
                 other => return Err(self.place.corrupt(format!("a part of kind {other}"))),
             }
@@ -171,9 +144,8 @@ impl SqliteReader {
             while history.len() < wanted
                 && let Some(row) = found.next().map_err(self.fault())?
             {
-                let (first, events): (i64, Vec<u8>) = both(row).map_err(self.fault())?;
-                let events = codec::decode(&events).map_err(|detail| self.place.corrupt(detail))?;
-                history.extend((first as u64..).zip(events).filter(|(number, _)| *number > after));
+                let (first, events) = self.log_row(row)?;
+                history.extend((first..).zip(events).filter(|(number, _)| *number > after));
             }
         }
         history.truncate(wanted);
@@ -182,6 +154,33 @@ impl SqliteReader {
         } else {
             Err(self.place.corrupt(format!("events of stream {stream} are missing")))
         }
+    }
+
+    /// The number of the first event of a row of the log, and the events: columns position, stream, first, count,
+    /// events, sum.
+    fn log_row(&self, row: &Row<'_>) -> Result<(u64, Vec<Event>), StoreError> {
+        let read = || {
+            let place = LogRow { position: row.get(0)?, stream: row.get(1)?, first: row.get(2)?, count: row.get(3)? };
+            Ok((place, row.get::<_, Vec<u8>>(4)?, row.get::<_, Option<i64>>(5)?))
+        };
+        let (place, events, should) = read().map_err(self.fault())?;
+        let is = place.sum(&events);
+        self.check("a row of the log", is, should.unwrap_or(is))?;
+        let events = codec::decode(&events).map_err(|detail| self.place.corrupt(detail))?;
+        match events.len() as i64 == place.count {
+            true => Ok((place.first as u64, events)),
+            false => Err(self.place.corrupt("a row of the log with another number of events")),
+        }
+    }
+
+    /// Names the stream that is damaged.
+    fn of<T>(&self, stream: &StreamId, answer: Result<T, StoreError>) -> Result<T, StoreError> {
+        answer.map_err(|error| match error {
+            StoreError::Corrupt { place, detail } => {
+                StoreError::Corrupt { place, detail: format!("stream {stream}: {detail}") }
+            }
+            other => other,
+        })
     }
 
     /// Does something in which every question sees the same moment.
@@ -195,7 +194,7 @@ impl SqliteReader {
 
 impl Reader for SqliteReader {
     fn load(&mut self, stream: &StreamId) -> Result<Option<Stored>, StoreError> {
-        self.snapshot(|| self.stored(stream))
+        self.of(stream, self.snapshot(|| self.stored(stream)))
     }
 
     fn summary(&mut self, stream: &StreamId) -> Result<Option<Summary>, StoreError> {
@@ -211,11 +210,11 @@ impl Reader for SqliteReader {
     }
 
     fn history(&mut self, stream: &StreamId, after: u64, limit: usize) -> Result<Vec<(u64, Event)>, StoreError> {
-        self.snapshot(|| self.events(stream, after, limit))
+        self.of(stream, self.snapshot(|| self.events(stream, after, limit)))
     }
 
     fn log(&mut self, after: Cursor, limit: usize) -> Result<Vec<Logged>, StoreError> {
-        let sql = "SELECT log.position, log.events, stream.id, log.first
+        let sql = "SELECT log.position, log.stream, log.first, log.count, log.events, log.sum, stream.id
              FROM log LEFT JOIN stream ON stream.number = log.stream
              WHERE position >= coalesce((SELECT max(position) FROM log WHERE position <= ?1), 0) ORDER BY position";
         let mut statement = self.connection.prepare_cached(sql).map_err(self.fault())?;
@@ -226,30 +225,44 @@ impl Reader for SqliteReader {
             && (bytes < LARGEST_PAGE || log.is_empty())
             && let Some(row) = found.next().map_err(self.fault())?
         {
-            let (position, events): (i64, Vec<u8>) = both(row).map_err(self.fault())?;
-            bytes += events.len();
-            let read = || Ok((StreamId(row.get(2)?), row.get::<_, i64>(3)? as u64));
-            let (stream, first) = read().map_err(self.fault())?;
-            let events = codec::decode(&events).map_err(|detail| self.place.corrupt(detail))?;
-            let places = (position as u64..).zip(first..).zip(events);
-            log.extend(places.filter(|((place, _), _)| *place > after.0).map(|((place, number), event)| Logged {
-                cursor: Cursor(place),
-                stream: stream.clone(),
-                number,
-                event,
-            }));
+            let position = row.get::<_, i64>(0).map_err(self.fault())? as u64;
+            let stream = row.get(6).ok().map(StreamId);
+            bytes += row.get_ref(4).ok().and_then(|it| it.as_blob().ok()).map_or(0, <[u8]>::len);
+            let read = self.log_row(row).map_err(|error| match &stream {
+                Some(_) => error.to_string(),
+                None => format!("a row of no stream ({error})"),
+            });
+            match (read, stream) {
+                (Ok((first, events)), Some(stream)) => {
+                    let places = (position..).zip(first..).zip(events);
+                    log.extend(places.filter(|((place, _), _)| *place > after.0).map(|((place, number), event)| {
+                        Logged { cursor: Cursor(place), stream: stream.clone(), number, event }
+                    }));
+                }
+                // It is named, and whoever reads goes on behind it.
+                (read, stream) if position > after.0 => {
+                    let why = read.err().unwrap_or_else(|| "a row of no stream".to_owned());
+                    let number = row.get::<_, i64>(2).unwrap_or_default() as u64;
+                    log.push(Logged::damaged(Cursor(position), stream, number, &why));
+                }
+                (_, _) => {}
+            }
         }
         log.truncate(limit);
         Ok(log)
     }
 
     fn end(&mut self) -> Result<Cursor, StoreError> {
-        let sql = "SELECT position, events FROM log ORDER BY position DESC LIMIT 1";
+        let sql = "SELECT position + count - 1 FROM log ORDER BY position DESC LIMIT 1";
         let mut statement = self.connection.prepare_cached(sql).map_err(self.fault())?;
-        let last = statement.query_row([], both).optional().map_err(self.fault())?;
-        let Some((position, events)) = last else { return Ok(Cursor::default()) };
-        let events = codec::decode(&events).map_err(|detail| self.place.corrupt(detail))?;
-        Ok(Cursor((position as u64 + events.len() as u64).saturating_sub(1)))
+        let last: Option<i64> = statement.query_row([], |row| row.get(0)).optional().map_err(self.fault())?;
+        Ok(Cursor(last.unwrap_or_default() as u64))
+    }
+
+    fn followed(&mut self) -> Result<Option<Cursor>, StoreError> {
+        let read: Option<i64> =
+            self.connection.query_row("SELECT followed FROM owner", [], |row| row.get(0)).map_err(self.fault())?;
+        Ok(read.map(|place| Cursor(place as u64)))
     }
 
     fn open_streams(&mut self, after: Option<&StreamId>, limit: usize) -> Result<Vec<StreamId>, StoreError> {
@@ -290,13 +303,9 @@ impl Reader for SqliteReader {
     }
 }
 
-fn effect(row: &Row<'_>) -> Result<(OpenEffect, i64), rusqlite::Error> {
+fn effect(row: &Row<'_>) -> Result<(OpenEffect, i64, Option<i64>), rusqlite::Error> {
     let effect = Effect { id: row.get(1)?, kind: row.get(5)?, data: row.get(2)? };
     let (holder, until): (Option<String>, Option<i64>) = (row.get(6)?, row.get(4)?);
     let lease = holder.zip(until).map(|(holder, until)| Lease { holder, until });
-    Ok((OpenEffect { effect, lease }, row.get(3)?))
-}
-
-fn both(row: &Row<'_>) -> Result<(i64, Vec<u8>), rusqlite::Error> {
-    Ok((row.get(0)?, row.get(1)?))
+    Ok((OpenEffect { effect, lease }, row.get(3)?, row.get(7)?))
 }

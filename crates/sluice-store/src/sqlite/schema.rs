@@ -11,7 +11,7 @@ use crate::StoreError;
 const APPLICATION: i64 = 0x534c_5543;
 
 /// The steps; the version of a file says how many it has behind it.
-const STEPS: [&str; 1] = [VERSION_1];
+const STEPS: [&str; 2] = [VERSION_1, VERSION_2];
 
 // Streams have a number, because their names would stand in every key of every table.
 //
@@ -94,6 +94,14 @@ CREATE TABLE blob_use (
     PRIMARY KEY (stream, digest)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX blob_use_digest ON blob_use (digest);
+";
+
+// Sums for what had none: rows of the log with their place and stream, and, in columns that stood empty, timers (`sum`)
+// and leases (`version`). What was written before has none, and is believed.
+const VERSION_2: &str = "
+ALTER TABLE log ADD COLUMN sum INTEGER;
+-- How far the log has been acted upon.
+ALTER TABLE owner ADD COLUMN followed INTEGER;
 ";
 
 /// Brings a file up to date, or says why it cannot be used.

@@ -13,7 +13,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use super::fault::Place;
 use crate::memory::system_time;
 use crate::ownership::Owner;
-use crate::{Append, Conflict, Ownership, StoreError, StreamId, Writer, admit};
+use crate::{Append, Conflict, Cursor, Ownership, StoreError, StreamId, Writer, admit};
 use knowledge::Knowledge;
 use statements::Statements;
 
@@ -107,6 +107,16 @@ impl Writer for SqliteWriter {
             }
             knowledge.index(connection, MOST_BEHIND).map_err(|error| place.fault(error))?;
             Ok(answers)
+        })
+    }
+
+    fn follow(&mut self, upto: Cursor) -> Result<(), StoreError> {
+        let (place, mine) = (self.place.clone(), self.mine()?);
+        self.commit(|connection, _| {
+            check_epoch(connection, mine, &place)?;
+            let sql = "UPDATE owner SET followed = ?1";
+            connection.execute(sql, [upto.0 as i64]).map_err(|error| place.fault(error))?;
+            Ok(())
         })
     }
 

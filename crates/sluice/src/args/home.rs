@@ -24,8 +24,12 @@ pub(crate) struct Events {
 
 /// Look whether everything that Sluice needs is there, and say what to do where it is not
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  sluice doctor")]
-pub(crate) struct Doctor {}
+#[command(after_help = "Example:\n  sluice doctor --deep")]
+pub(crate) struct Doctor {
+    /// Read everything in the store and compare it with its sums; it takes longer the more there is
+    #[arg(long)]
+    pub(crate) deep: bool,
+}
 
 /// Copy the store to a file while the engine runs
 #[derive(Debug, Args)]

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use sluice_api::Client;
 use sluice_api::client::escape;
 
-use crate::args::{Backup, Completions, Events, Restore, Skill};
+use crate::args::{Backup, Completions, Doctor, Events, Restore, Skill};
 use crate::engine::{connect, places, running, wait_for_end};
 use crate::output::{Exit, Failure, Output, print, print_bytes, print_json, say};
 
@@ -19,7 +19,9 @@ pub(crate) fn events(arguments: &Events, output: Output) -> Result<Exit, Failure
         .collect();
     let client = connect()?;
     std::thread::spawn(end_with_the_reader);
+    let mut damaged = false;
     let read = client.lines(&format!("/v1/events?{}", query.join("&")), |line| {
+        damaged |= line.contains("\"type\":\"store.damaged\"");
         match output {
             Output::Json => print_bytes(format!("{line}\n").as_bytes()),
             Output::People => print(&event_line(&serde_json::from_str(line).unwrap_or_default())),
@@ -27,6 +29,11 @@ pub(crate) fn events(arguments: &Events, output: Output) -> Result<Exit, Failure
         true
     });
     match (read.map_err(Failure::from), output) {
+        (Ok(()), _) if damaged => {
+            say("error: some of the log is damaged; it stands there as `store.damaged`");
+            say("hint: `sluice doctor --deep` names everything; `sluice restore FILE` puts a backup back");
+            Ok(Exit::Unavailable)
+        }
         (Ok(()), _) => Ok(Exit::Done),
         (Err(failure), Output::People) => Err(failure),
         // One object a line, to the end.
@@ -112,9 +119,10 @@ pub(crate) fn restore(arguments: &Restore, output: Output) -> Result<Exit, Failu
     Ok(Exit::Done)
 }
 
-pub(crate) fn doctor(output: Output) -> Result<Exit, Failure> {
+pub(crate) fn doctor(arguments: &Doctor, output: Output) -> Result<Exit, Failure> {
     let places = places()?;
-    let findings = sluice_home::doctor::examine(&places, running(&places).is_some());
+    let findings = sluice_home::doctor::examine(&places, running(&places).is_some(), arguments.deep);
+    let is_damaged = findings.iter().any(|finding| finding.name == sluice_home::doctor::DAMAGE);
     let is_well = findings.iter().all(|finding| finding.status != sluice_home::doctor::Health::Broken);
     match output {
         Output::Json => print_json(&json!({ "ok": is_well, "checks": findings })),
@@ -125,7 +133,11 @@ pub(crate) fn doctor(output: Output) -> Result<Exit, Failure> {
             }
         }
     }
-    Ok(if is_well { Exit::Done } else { Exit::Refused })
+    Ok(match (is_damaged, is_well) {
+        (true, _) => Exit::Unavailable,
+        (false, true) => Exit::Done,
+        (false, false) => Exit::Refused,
+    })
 }
 
 pub(crate) fn completions(arguments: &Completions, output: Output) -> Result<Exit, Failure> {

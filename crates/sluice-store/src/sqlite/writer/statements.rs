@@ -6,7 +6,8 @@ use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, params};
 
 use super::knowledge::{Knowledge, Known};
 use crate::sqlite::fault::Place;
-use crate::sqlite::reader::{CARD_COLUMNS, HEADER_OF_STREAM, card, effect_sum, header_sum, row_key, row_sum, sum};
+use crate::sqlite::reader::{CARD_COLUMNS, HEADER_OF_STREAM, card, row_key};
+use crate::sqlite::sums::{LogRow, effect_sum, header_sum, lease_sum, row_sum, sum, timer_sum};
 use crate::{Append, Card, Conflict, StoreError, codec};
 
 /// A statement of a batch. Most steps need few of them, and taking one out of the cache and putting it back is not
@@ -71,15 +72,21 @@ impl<'c> Statements<'c> {
                 "UPDATE part SET version = ?2, time = ?3, data = ?4, sum = ?5
                  WHERE stream = ?1 AND what = 3 AND key = 0 AND version = ?6",
             ),
-            log: statement("INSERT INTO log (position, stream, first, count, events) VALUES (?1, ?2, ?3, ?4, ?5)"),
+            log: statement(
+                "INSERT INTO log (position, stream, first, count, events, sum) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            ),
             put_row: statement("INSERT OR REPLACE INTO part (stream, what, key, data, sum) VALUES (?1, 0, ?2, ?3, ?4)"),
             drop_row: statement("DELETE FROM part WHERE stream = ?1 AND what = 0 AND key = ?2"),
             put_effect: statement(
                 "INSERT OR REPLACE INTO part (stream, what, key, kind, data, sum) VALUES (?1, 1, ?2, ?3, ?4, ?5)",
             ),
             drop_effect: statement("DELETE FROM part WHERE stream = ?1 AND what = 1 AND key = ?2"),
-            hold: statement("UPDATE part SET holder = ?3, time = ?4 WHERE stream = ?1 AND what = 1 AND key = ?2"),
-            put_timer: statement("INSERT OR REPLACE INTO part (stream, what, key, time) VALUES (?1, 2, ?2, ?3)"),
+            hold: statement(
+                "UPDATE part SET holder = ?3, time = ?4, version = ?5 WHERE stream = ?1 AND what = 1 AND key = ?2",
+            ),
+            put_timer: statement(
+                "INSERT OR REPLACE INTO part (stream, what, key, time, sum) VALUES (?1, 2, ?2, ?3, ?4)",
+            ),
             drop_timer: statement("DELETE FROM part WHERE stream = ?1 AND what = 2 AND key = ?2"),
             put_blob: statement("INSERT OR IGNORE INTO blob (digest, body, sum) VALUES (?1, ?2, ?3)"),
             use_blob: statement("INSERT OR IGNORE INTO blob_use (stream, digest) VALUES (?1, ?2)"),
@@ -186,7 +193,8 @@ impl<'c> Statements<'c> {
     fn contents(&mut self, append: &Append, number: i64, first: u64) -> Result<(), rusqlite::Error> {
         let count = append.events.len() as i64;
         let events = codec::encode(&append.events);
-        self.log.execute(params![first as i64, number, append.expected as i64 + 1, count, events])?;
+        let row = LogRow { position: first as i64, stream: number, first: append.expected as i64 + 1, count };
+        self.log.execute(params![row.position, number, row.first, count, events, row.sum(&events)])?;
         for (key, row) in &append.rows {
             match row {
                 Some(row) => self.put_row.execute(params![number, row_key(*key), row, row_sum(number, *key, row)])?,
@@ -201,11 +209,12 @@ impl<'c> Statements<'c> {
         }
         for (id, lease) in &append.leases {
             let (holder, until) = (lease.as_ref().map(|it| &it.holder), lease.as_ref().map(|it| it.until));
-            self.hold.execute(params![number, id, holder, until])?;
+            let sum = lease.as_ref().map(|it| lease_sum(number, id, it));
+            self.hold.execute(params![number, id, holder, until, sum])?;
         }
         for (key, due) in &append.timers {
             match due {
-                Some(due) => self.put_timer.execute(params![number, key, due])?,
+                Some(due) => self.put_timer.execute(params![number, key, due, timer_sum(number, key, *due)])?,
                 None => self.drop_timer.execute(params![number, key])?,
             };
         }

@@ -1,0 +1,116 @@
+//! Which store a home is attached to: written down when it is first opened, and held to from then on. An engine on
+//! another store, one that is older than what wrote here, or one that finds the store gone, is refused: each of them
+//! would look like an empty home, and what is made there would be lost to this one.
+//!
+//! No password is ever written down; where one is needed it stands in `PGPASSWORD`.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use sluice_api::Problem;
+use sluice_store::Store;
+use sluice_worker::taskfile;
+
+use crate::config::Config;
+use crate::places::Places;
+
+/// The form of a home that this program writes. It grows when an older program could not read it without a loss.
+const FORMAT: u32 = 1;
+
+/// What stands in the file.
+#[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+struct Attached {
+    /// The form of the home.
+    format: u32,
+    /// The version of Sluice that wrote here last.
+    sluice: String,
+    /// What the store is called in messages.
+    store: String,
+    /// How it is reached.
+    address: String,
+}
+
+/// A store that may be opened for this home.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// Its address.
+    pub address: String,
+    /// What it is called in messages: never with a password.
+    pub name: String,
+}
+
+/// The store of a home: the one that is asked for, else that of `config.toml`, else the one it has, else one of its own.
+pub fn choose(places: &Places, config: &Config, asked: Option<String>) -> Result<Choice, Problem> {
+    let known = read(places)?;
+    let set = config.store.address.clone();
+    let before = known.as_ref().map(|known| known.address.clone());
+    let address = asked.or(set).or(before).unwrap_or_else(|| places.store());
+    let name = Store::name_of(&address).map_err(|error| crate::service::closed(&error))?;
+    let Some(known) = known else { return Ok(Choice { address, name }) };
+    if known.store != name {
+        let message = format!("the store of this home is {}, and {name} is asked for", known.store);
+        return Err(Problem::unavailable(message).hint(format!(
+            "leave --store, SLUICE_STORE and [store] out; to give the home another store for good, remove {}",
+            places.attached().display()
+        )));
+    }
+    match address.strip_prefix("sqlite:").map(Path::new) {
+        Some(file) if !file.exists() => {
+            let message = format!("this home had its store in {}, and it is not there any more", file.display());
+            Err(Problem::unavailable(message).hint(format!(
+                "`sluice restore FILE` puts a backup back; to begin with an empty store, remove {}",
+                places.attached().display()
+            )))
+        }
+        Some(_) | None => Ok(Choice { address, name }),
+    }
+}
+
+/// Writes down which store the home has, once that has been opened.
+pub fn remember(places: &Places, choice: &Choice) -> Result<(), Problem> {
+    let attached = Attached {
+        format: FORMAT,
+        sluice: env!("CARGO_PKG_VERSION").to_owned(),
+        store: choice.name.clone(),
+        address: Store::without_password(&choice.address),
+    };
+    if read(places)?.as_ref() == Some(&attached) {
+        return Ok(());
+    }
+    let file = places.attached();
+    let text = serde_json::to_vec_pretty(&attached).unwrap_or_default();
+    taskfile::write(&file, &text).map_err(|error| {
+        Problem::unavailable(format!("{} cannot be written: {error}", file.display()))
+            .hint("make room on its disk, or make its folder writable, and try again")
+    })
+}
+
+/// What the store of a home is called, if one is known.
+pub fn name(places: &Places) -> Result<Option<String>, Problem> {
+    Ok(read(places)?.map(|known| known.store))
+}
+
+fn read(places: &Places) -> Result<Option<Attached>, Problem> {
+    let file = places.attached();
+    let bytes = match std::fs::read(&file) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(Problem::unavailable(format!("{} cannot be read: {error}", file.display()))),
+    };
+    let broken = |error: serde_json::Error| {
+        Problem::unavailable(format!("{} says which store this home has, and cannot be read: {error}", file.display()))
+            .hint("mend it, or remove it if the home's store is its own store.db")
+    };
+    let attached: Attached = serde_json::from_slice(&bytes).map_err(broken)?;
+    if attached.format > FORMAT {
+        let message = format!(
+            "Sluice {} wrote this home (format {}), and this is Sluice {}, which knows up to format {FORMAT}",
+            attached.sluice,
+            attached.format,
+            env!("CARGO_PKG_VERSION")
+        );
+        return Err(Problem::unavailable(message).hint("use that version of Sluice, or a later one"));
+    }
+    Ok(Some(attached))
+}
