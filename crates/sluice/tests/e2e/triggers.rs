@@ -72,10 +72,16 @@ fn an_event_starts_a_recipe_once_also_across_restarts() {
 
     // The log is read again from its beginning, as after a crash before it was written down how far it was read.
     home.kill_engine();
-    std::fs::write(home.place().join("followed"), "0\n").unwrap();
+    set_followed(&home, Some(0));
     all_was_looked_at(&home);
     assert_eq!(count(&home, "on-done"), 1);
     assert_eq!(count(&home, "mark"), 1);
+}
+
+/// Changes how far the log of a home whose engine is dead was followed.
+fn set_followed(home: &Home, upto: Option<i64>) {
+    let store = rusqlite::Connection::open(home.place().join("store.db")).unwrap();
+    store.execute("UPDATE owner SET followed = ?1", [upto]).unwrap();
 }
 
 #[test]
@@ -83,7 +89,7 @@ fn what_happened_before_the_home_was_followed_starts_nothing() {
     let home = Home::new();
     home.json(&["start", "--detach", "worker-execute", "--harness", "demo"]);
     home.kill_engine();
-    std::fs::remove_file(home.place().join("followed")).unwrap();
+    set_followed(&home, None);
     recipe(&home, "late", "trigger: {event: process.created}\nsteps: [{name: a, type: script, command: 'true'}]\n");
     all_was_looked_at(&home);
     assert_eq!(count(&home, "late"), 0);
