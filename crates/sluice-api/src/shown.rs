@@ -157,7 +157,7 @@ pub struct RunList {
     /// Those that are open and then those that have ended, each newest first.
     pub runs: Vec<Run>,
     /// Where to go on (`after`), if more have ended than are shown.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
 }
 

@@ -96,7 +96,7 @@ pub struct TaskList {
     /// The tasks, oldest first.
     pub tasks: Vec<Task>,
     /// Where to go on (`after`), if more have ended than are shown.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
 }
 

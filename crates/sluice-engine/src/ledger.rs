@@ -44,15 +44,26 @@ pub struct Ledger {
     entries: BTreeMap<String, (u32, Vec<u8>)>,
     /// Places that entries have left.
     free: Vec<u32>,
+    /// Another one has taken its place, and what it holds is past.
+    is_closed: bool,
 }
 
 impl Ledger {
     /// The kind that its card names.
     pub const KIND: &str = "ledger";
 
+    /// The kind of the fact that closes a ledger.
+    pub const CLOSED: &str = "ledger.closed";
+
     /// A ledger that begins with this fact.
     pub fn create(name: &str, fact: Fact, now: Moment) -> (Self, Change) {
-        let mut ledger = Ledger { name: name.to_owned(), created: now.0, entries: BTreeMap::new(), free: Vec::new() };
+        let mut ledger = Ledger {
+            name: name.to_owned(),
+            created: now.0,
+            entries: BTreeMap::new(),
+            free: Vec::new(),
+            is_closed: false,
+        };
         let change = ledger.write(fact, now);
         (ledger, change)
     }
@@ -67,7 +78,8 @@ impl Ledger {
         let last = entries.values().map(|(place, _)| *place).max().unwrap_or(0);
         let taken: std::collections::BTreeSet<u32> = entries.values().map(|(place, _)| *place).collect();
         let free = (0..last).filter(|place| !taken.contains(place)).collect();
-        Ok(Ledger { name: stored.header.card.title.clone(), created: stored.header.card.created, entries, free })
+        let card = &stored.header.card;
+        Ok(Ledger { name: card.title.clone(), created: card.created, entries, free, is_closed: !card.open })
     }
 
     /// What stands in force, by key.
@@ -76,6 +88,7 @@ impl Ledger {
     }
 
     fn write(&mut self, fact: Fact, now: Moment) -> Change {
+        self.is_closed = self.is_closed || fact.kind == Ledger::CLOSED;
         let Fact { kind, actor, data, entries } = fact;
         let rows = entries.into_iter().filter_map(|(key, value)| self.change(key, value)).collect();
         let event =
@@ -121,10 +134,10 @@ impl Actor for Ledger {
     fn header(&self, now: Moment) -> Header {
         let card = Card {
             kind: Self::KIND.into(),
-            status: "open".into(),
+            status: if self.is_closed { "closed" } else { "open" }.into(),
             group: String::new(),
             title: self.name.clone(),
-            open: true, // it is always wanted, and never forgotten
+            open: !self.is_closed, // until then it is always wanted, and never forgotten
             created: self.created,
             updated: now.0,
         };
@@ -134,7 +147,7 @@ impl Actor for Ledger {
     fn noted(&mut self, _: u64) {}
 
     fn is_over(&self) -> bool {
-        false
+        self.is_closed
     }
 
     fn is_open(&self, _: &str) -> bool {

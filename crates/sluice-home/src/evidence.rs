@@ -1,84 +1,108 @@
-//! What the steps of a run produced, as files: `$SLUICE_HOME/evidence/RUN/`, for as long as the run is kept.
+//! What the steps of a run produced: `$SLUICE_HOME/evidence/RUN.jsonl`, for as long as the run is kept.
 //!
-//! Each part of an attempt has a folder with what it was told and what it gave; at the end `verdict.json` says what came
-//! of the run, by which definition and at which commit. What cannot be written is noted and fails nothing.
+//! One file, a line each: what every part of an attempt was told (`told`) and what it gave (`gave`); at the end what came of
+//! the run, by which definition and at which commit (`verdict`). A folder for each attempt was rejected: four files and
+//! 16 KiB for a run of one step. What cannot be written is noted and fails nothing.
 
 use std::collections::BTreeSet;
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use serde_json::{Value, json};
 use sluice_core::machine::Moment;
 use sluice_core::run::{Job, Part, Perform, Report};
 use sluice_engine::host::Clock;
-use sluice_worker::taskfile;
 
 use crate::clock::written;
 use crate::ground::Ground;
-use crate::projects::{described, open};
+use crate::projects::open;
 use crate::runs::{SeenRun, Setting, performance};
 use crate::view_run::{self, plain};
 
 /// Bytes of one text that are kept.
 const LONGEST: usize = 1 << 20;
-/// Of a fan-out, only the first so many items have a folder of their own; the run keeps what all of them gave.
+/// Of a fan-out, only the first so many items are kept here; the run keeps what all of them gave.
 const MOST_ITEMS: u32 = 1000;
+/// Bytes of the end of a file in which its last line is looked for.
+const LAST: u64 = 1 << 20;
+/// How the name of a file ends.
+const ENDING: &str = ".jsonl";
 
-/// The folder of a run.
-pub fn folder(ground: &Ground, run: &str) -> PathBuf {
-    ground.places.evidence().join(run)
+/// One line at a time.
+static WRITING: Mutex<()> = Mutex::new(());
+
+/// The file of a run.
+fn file(ground: &Ground, run: &str) -> PathBuf {
+    ground.places.evidence().join(format!("{run}{ENDING}"))
 }
 
 /// The record of one performance, from its beginning to its end.
 pub(crate) struct Record {
-    folder: Option<PathBuf>,
+    is_kept: bool,
     began: Moment,
 }
 
 /// A performance begins: what it is told is kept.
 pub(crate) fn begin(ground: &Ground, setting: &Setting, wanted: &Perform) -> Record {
     let began = ground.clock.now();
-    let Some(folder) = place(ground, setting, wanted) else { return Record { folder: None, began } };
-    let (name, text) = match &wanted.job {
-        Job::Agent { prompt } | Job::Arbiter { prompt } => ("prompt.md", prompt.clone()),
-        Job::Script(script) | Job::Gate(script) => ("command.sh", script.script.clone()),
-        Job::Task { summary, .. } => ("task.md", summary.clone()),
+    if matches!(wanted.part, Part::Item(item) if item >= MOST_ITEMS) {
+        return Record { is_kept: false, began };
+    }
+    let (what, text) = match &wanted.job {
+        Job::Agent { prompt } | Job::Arbiter { prompt } => ("prompt", prompt),
+        Job::Script(script) | Job::Gate(script) => ("command", &script.script),
+        Job::Task { summary, .. } => ("task", summary),
     };
-    let kept = std::fs::create_dir_all(&folder).and_then(|()| std::fs::write(folder.join(name), cut(&text)));
-    match kept {
-        Ok(()) => Record { folder: Some(folder), began },
+    let mut told = about("told", setting, wanted);
+    told[what] = cut(text).into();
+    told["started_at"] = written(began.0).into();
+    match append(ground, &setting.id, &told) {
+        Ok(()) => Record { is_kept: true, began },
         Err(error) => {
-            ground.log.line(&format!("no evidence is kept in {}: {error}", folder.display()));
-            Record { folder: None, began }
+            ground.log.line(&format!("no evidence of run {} is kept: {error}", setting.id));
+            Record { is_kept: false, began }
         }
     }
 }
 
-/// The record of a performance that began at an earlier moment: nobody has held it since.
-pub(crate) fn resumed(ground: &Ground, setting: &Setting, wanted: &Perform, began: Moment) -> Record {
-    Record { began, ..begin(ground, setting, wanted) }
+/// The record of a performance that began at an earlier moment: nobody has held it since, and what it was told is kept.
+pub(crate) fn resumed(wanted: &Perform, began: Moment) -> Record {
+    Record { is_kept: !matches!(wanted.part, Part::Item(item) if item >= MOST_ITEMS), began }
+}
+
+/// What every line about a performance says.
+fn about(kind: &str, setting: &Setting, wanted: &Perform) -> Value {
+    let step = setting.plan.recipe.step(wanted.step);
+    json!({
+        "kind": kind,
+        "run": setting.id,
+        "step": step.name.as_str(),
+        "type": step.work.kind(),
+        "role": wanted.role.to_string(),
+        "attempt": wanted.attempt,
+        "part": wanted.part.to_string(),
+    })
 }
 
 impl Record {
     /// It has ended: what it gave is kept.
     pub(crate) fn end(self, ground: &Ground, setting: &Setting, wanted: &Perform, report: &Report) {
-        let Some(folder) = self.folder else { return };
+        if !self.is_kept {
+            return;
+        }
         let (outcome, error) = match report {
             Report::Completed(outcome) => (outcome, None),
             Report::Failed { error, outcome, .. } => (outcome, Some(error)),
         };
-        let output = outcome.output.to_text();
-        let stderr = outcome.stderr.clone().unwrap_or_default();
+        let mut gave = about("gave", setting, wanted);
         let result = json!({
-            "run": setting.id,
-            "step": setting.plan.recipe.step(wanted.step).name.as_str(),
-            "type": setting.plan.recipe.step(wanted.step).work.kind(),
-            "role": wanted.role.to_string(),
-            "attempt": wanted.attempt,
-            "part": wanted.part.to_string(),
             "status": if error.is_none() { "completed" } else { "failed" },
             "summary": outcome.summary,
             "result": outcome.result,
             "output": plain(&outcome.output),
+            "stderr": cut(outcome.stderr.as_deref().unwrap_or_default()),
             "exit_code": outcome.exit_code,
             "harness": ground.program_of(&performance(&setting.id, wanted.step, wanted.attempt, wanted.part)),
             "usage": outcome.usage.as_deref().map(view_run::usage),
@@ -86,27 +110,42 @@ impl Record {
             "started_at": written(self.began.0),
             "finished_at": written(ground.clock.now().0),
         });
-        let texts = [("output.txt", output.as_str()), ("stderr.txt", stderr.as_str())];
-        let texts = texts.iter().filter(|(_, text)| !text.is_empty());
-        let kept = texts
-            .map(|(name, text)| std::fs::write(folder.join(name), cut(text)))
-            .chain([std::fs::write(folder.join("result.json"), format!("{result:#}\n"))])
-            .collect::<std::io::Result<()>>();
-        if let Err(error) = kept {
-            ground.log.line(&format!("the evidence in {} is not complete: {error}", folder.display()));
+        if let (Value::Object(gave), Value::Object(result)) = (&mut gave, result) {
+            gave.extend(result);
+        }
+        if let Err(error) = append(ground, &setting.id, &gave) {
+            ground.log.line(&format!("the evidence of run {} is not complete: {error}", setting.id));
         }
     }
 }
 
-fn place(ground: &Ground, setting: &Setting, wanted: &Perform) -> Option<PathBuf> {
-    let part = match wanted.part {
-        Part::Whole => String::new(),
-        Part::Item(item) if item >= MOST_ITEMS => return None,
-        part @ (Part::Item(_) | Part::Turn(_) | Part::Arbiter(_)) => format!("-{part}"),
-    };
-    let step = setting.plan.recipe.step(wanted.step).name.as_str();
-    let step = format!("{:02}-{step}", wanted.step.0 + 1);
-    Some(folder(ground, &setting.id).join(step).join(format!("attempt-{}{part}", wanted.attempt)))
+/// Adds a line.
+fn append(ground: &Ground, run: &str, line: &Value) -> std::io::Result<()> {
+    let _one = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
+    write(ground, run, line)
+}
+
+/// Adds a line, for whoever writes. What an engine that died left of one stays a line by itself.
+fn write(ground: &Ground, run: &str, line: &Value) -> std::io::Result<()> {
+    std::fs::create_dir_all(ground.places.evidence())?;
+    let mut file = OpenOptions::new().create(true).read(true).append(true).open(file(ground, run))?;
+    let mut last = [b'\n'];
+    if file.seek(SeekFrom::End(-1)).is_ok() {
+        file.read_exact(&mut last)?;
+    }
+    let broken = if last == [b'\n'] { "" } else { "\n" };
+    file.write_all(format!("{broken}{line}\n").as_bytes())
+}
+
+/// The last line of a file.
+fn last_line(path: &Path) -> Option<Value> {
+    let mut file = File::open(path).ok()?;
+    let from = file.metadata().ok()?.len().saturating_sub(LAST);
+    file.seek(SeekFrom::Start(from)).ok()?;
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).ok()?;
+    let line = bytes.strip_suffix(b"\n")?.rsplit(|byte| *byte == b'\n').next()?;
+    serde_json::from_slice(line).ok()
 }
 
 /// The beginning of a text, whole letters only.
@@ -119,21 +158,14 @@ pub(crate) fn conclude(ground: &Ground, seen: &SeenRun) {
     if seen.state.end.is_none() {
         return;
     }
-    let folder = folder(ground, &seen.id);
-    let path = folder.join("verdict.json");
-    let same =
-        |there: Vec<u8>| serde_json::from_slice::<Value>(&there).is_ok_and(|there| there["version"] == seen.version);
-    if std::fs::read(&path).is_ok_and(same) {
+    // Several may look at a run that has just ended.
+    let _one = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
+    let is_it = |line: Value| line["kind"] == "verdict" && line["version"] == seen.version;
+    if last_line(&file(ground, &seen.id)).is_some_and(is_it) {
         return;
     }
-    let put = |name: &str, document: &Value| {
-        std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
-        taskfile::write(&folder.join(name), format!("{document:#}\n").as_bytes()).map_err(|error| described(&error))
-    };
-    let verdict = verdict(ground, seen);
-    // The verdict last: where it is, everything is.
-    if let Err(why) = put("run.json", &view_run::run(seen)).and_then(|()| put("verdict.json", &verdict)) {
-        ground.log.line(&format!("run {} has no verdict record: {why}", seen.id));
+    if let Err(error) = write(ground, &seen.id, &verdict(ground, seen)) {
+        ground.log.line(&format!("run {} has no verdict record: {error}", seen.id));
     }
 }
 
@@ -148,6 +180,7 @@ fn verdict(ground: &Ground, seen: &SeenRun) -> Value {
         None => (None, None, None),
     };
     json!({
+        "kind": "verdict",
         "run": seen.id,
         "version": seen.version,
         "recipe": seen.plan.recipe.name.as_str(),
@@ -175,7 +208,9 @@ fn commit(seen: &SeenRun) -> Option<String> {
 
 /// Removes the evidence of a run that is forgotten, and what its scripts printed.
 pub(crate) fn forget(ground: &Ground, run: &str) {
-    let _ = std::fs::remove_dir_all(folder(ground, run));
+    let _ = std::fs::remove_file(file(ground, run));
+    // As earlier versions wrote it.
+    let _ = std::fs::remove_dir_all(ground.places.evidence().join(run));
     let printed = ground.places.printed();
     for name in names(&printed).filter(|name| run_of(name) == Some(run)) {
         let _ = std::fs::remove_file(printed.join(name));
@@ -186,7 +221,8 @@ pub(crate) fn forget(ground: &Ground, run: &str) {
 pub(crate) fn sweep(ground: &Ground) {
     let printed: BTreeSet<String> =
         names(&ground.places.printed()).filter_map(|name| run_of(&name).map(str::to_owned)).collect();
-    for run in names(&ground.places.evidence()).collect::<BTreeSet<String>>().union(&printed) {
+    let kept = names(&ground.places.evidence()).map(|name| name.strip_suffix(ENDING).unwrap_or(&name).to_owned());
+    for run in kept.collect::<BTreeSet<String>>().union(&printed) {
         if matches!(ground.tasks.load_run(run), Ok(None)) {
             forget(ground, run);
         }

@@ -93,6 +93,10 @@ impl Follower {
             if self.swept.is_none_or(|at| at.elapsed() > SWEEP) {
                 evidence::sweep(&ground);
                 attempts::sweep(&ground);
+                attempts::sweep_tasks(&ground);
+                if let Err(problem) = ground.house.tidy(&ground) {
+                    ground.log.line(&format!("the house's ledger stays as it is: {}", problem.message));
+                }
                 crate::service::keys::sweep(&ground);
                 self.swept = Some(Instant::now());
             }

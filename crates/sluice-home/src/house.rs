@@ -1,10 +1,10 @@
 //! What the home knows beside tasks and runs, and must not lose: colonies, who works for them, who was turned away.
 //!
 //! It is one ledger of the engine's, held in memory as well. Only this writes into it, and nothing is believed before it
-//! is stored.
+//! is stored. When it has become long a new one takes its place, and the old one is forgotten like ended work.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 
 use serde_json::Value;
 use sluice_api::problem::{Problem, Status};
@@ -20,8 +20,12 @@ use crate::ground::Ground;
 use crate::service::wait;
 use crate::tasks::{Tasks, unread};
 
-/// The name of the ledger, and of its stream.
+/// The name of the ledger, and of the first of its streams; the next are `house.1`, `house.2`.
 const NAME: &str = "house";
+/// After so many facts a new one takes its place.
+const MOST_FACTS: u64 = 10_000;
+/// So many are looked for.
+const MOST_LEDGERS: usize = 1000;
 /// The kind of stream that holds one fact.
 const FACT: &str = "fact";
 /// The version of what is stored of that.
@@ -32,6 +36,21 @@ pub(crate) struct House {
     entries: Mutex<BTreeMap<String, Value>>,
     /// Whether the ledger has been begun. Held while it is.
     begun: Mutex<bool>,
+    /// Which of the ledgers is in force. Held by those who write, and by whoever puts a new one in its place.
+    number: RwLock<u64>,
+}
+
+/// The stream of a ledger.
+fn ledger(number: u64) -> StreamId {
+    if number == 0 { StreamId::new(NAME) } else { StreamId::new(format!("{NAME}.{number}")) }
+}
+
+/// The number of the ledger in a stream.
+fn number_of(stream: &StreamId) -> Option<u64> {
+    match stream.as_str().strip_prefix(NAME)? {
+        "" => Some(0),
+        rest => rest.strip_prefix('.')?.parse().ok(),
+    }
 }
 
 /// Something that happened, and what it changes.
@@ -49,11 +68,13 @@ pub(crate) struct Happened<'a> {
 impl House {
     /// Reads what is in force.
     pub(crate) fn read(tasks: &Tasks) -> Result<House, Problem> {
-        let found = tasks.loader().ledger(&StreamId::new(NAME)).map_err(unread)?;
+        let named = tasks.loader().reader().named(NAME, MOST_LEDGERS).map_err(unread)?;
+        let number = named.iter().filter_map(number_of).max().unwrap_or(0);
+        let found = tasks.loader().ledger(&ledger(number)).map_err(unread)?;
         let begun = Mutex::new(found.is_some());
         let entries = found.iter().flat_map(Ledger::entries);
         let entries = entries.filter_map(|(key, value)| Some((key.to_owned(), serde_json::from_slice(value).ok()?)));
-        Ok(House { entries: Mutex::new(entries.collect()), begun })
+        Ok(House { entries: Mutex::new(entries.collect()), begun, number: RwLock::new(number) })
     }
 
     fn entries(&self) -> MutexGuard<'_, BTreeMap<String, Value>> {
@@ -84,7 +105,8 @@ impl House {
             data: bytes(&data),
             entries: entries.iter().map(|(key, value)| (key.clone(), value.as_ref().map(bytes))).collect(),
         };
-        let stream = StreamId::new(NAME);
+        let number = self.number.read().unwrap_or_else(PoisonError::into_inner);
+        let stream = ledger(*number);
         let mut begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
         let stored = if *begun {
             drop(begun);
@@ -111,6 +133,41 @@ impl House {
         }
         stored.map(drop)
     }
+
+    /// Puts a new ledger in the place of one that has become long, and closes those that are not in force.
+    pub(crate) fn tidy(&self, ground: &Ground) -> Result<(), Problem> {
+        let mut number = self.number.write().unwrap_or_else(PoisonError::into_inner);
+        let now = ground.tasks.loader().reader().summary(&ledger(*number)).map_err(unread)?;
+        if now.is_some_and(|now| now.version >= MOST_FACTS) {
+            self.turn_over(ground, *number + 1)?;
+            *number += 1;
+        }
+        let named = ground.tasks.loader().reader().named(NAME, MOST_LEDGERS).map_err(unread)?;
+        for old in named.iter().filter(|stream| number_of(stream).is_some_and(|it| it < *number)) {
+            let open = ground.tasks.loader().reader().summary(old).map_err(unread)?.is_some_and(|it| it.card.open);
+            if let (true, Some(reporter)) = (open, ground.reporter.get()) {
+                let said = Said::Fact(happened(Ledger::CLOSED, Vec::new()));
+                reporter.send(Message::Say { token: None, stream: old.clone(), said });
+            }
+        }
+        Ok(())
+    }
+
+    fn turn_over(&self, ground: &Ground, number: u64) -> Result<(), Problem> {
+        let Some(reporter) = ground.reporter.get() else { return Ok(()) };
+        let stored = |(key, value): (&String, &Value)| (key.clone(), Some(value.to_string().into_bytes()));
+        let entries = self.entries().iter().map(stored).collect();
+        let fact = happened("house.turned_over", entries);
+        let (actor, change) = Ledger::create(NAME, fact, ground.clock.now());
+        let (actor, stream) = (Box::new(actor), ledger(number));
+        let create = |token| Message::Create { token: Some(token), stream, actor, change, blobs: Vec::new() };
+        wait(reporter, &reporter.ask(create), NAME).map(drop)
+    }
+}
+
+/// A fact about the ledger itself.
+fn happened(kind: &str, entries: Vec<(String, Option<Vec<u8>>)>) -> Fact {
+    Fact { kind: kind.into(), actor: "engine".into(), data: b"{}".to_vec(), entries }
 }
 
 /// Whether something is stored, or on its way there and not to be taken back.
@@ -175,5 +232,46 @@ fn fact(ground: &Ground, kind: &str, actor: &str, correlation: &str, data: &Valu
         correlation: correlation.to_owned(),
         caused_by: None,
         data: data.to_string().into_bytes(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::log::Log;
+    use crate::places::Places;
+    use crate::service::Service;
+
+    #[test]
+    fn a_long_ledger_makes_way_and_nothing_in_force_is_lost() {
+        let home = tempfile::tempdir().expect("a folder");
+        let places = Places::new(home.path());
+        let log = Arc::new(Log::open(&places.log()));
+        let program = std::env::current_exe().expect("this test");
+        let service = Service::open(places, Some("memory:".into()), program, log).expect("a home");
+        let ground = service.ground();
+        let say = |key: &str, value: u64| {
+            let entries = vec![(key.to_owned(), Some(json!(value)))];
+            let happened = Happened { kind: "test", actor: "test", data: json!({}), entries };
+            ground.house.record(ground, happened).expect("stored");
+        };
+        say("first", 1);
+        (1..MOST_FACTS).for_each(|number| say("again", number));
+        ground.house.tidy(ground).expect("it is tidied");
+        say("later", 2);
+        let of = |stream: &StreamId| ground.tasks.loader().reader().summary(stream).expect("a store");
+        settle(ground).expect("everything is stored");
+        assert_eq!(of(&ledger(1)).expect("a new one").version, 2);
+        assert!(!of(&ledger(0)).expect("the old one").card.open, "it is forgotten like ended work");
+        ground.house.tidy(ground).expect("there is nothing to do");
+        assert_eq!(of(&ledger(2)), None);
+        let read = House::read(&ground.tasks).expect("read again");
+        let values = ["first", "again", "later"].map(|key| read.get(key));
+        assert_eq!(values, [Some(json!(1)), Some(json!(MOST_FACTS - 1)), Some(json!(2))]);
+        service.close().expect("closed");
     }
 }

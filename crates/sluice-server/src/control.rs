@@ -27,6 +27,37 @@ use crate::table::{For, Table, delete, get, post};
 type Asked = (State<Arc<App>>, Caller);
 
 pub(crate) fn table() -> Table {
+    missions_table().merge(attempts_table())
+}
+
+/// What crabs say about their work.
+fn attempts_table() -> Table {
+    Table::new("control plane")
+        .add(
+            post("/v1/runs/start", "A crab begins with a task")
+                .takes::<StartAttempt>()
+                .answers::<AttemptStarted>()
+                .creates()
+                .for_(For::Workers),
+            start,
+        )
+        .add(
+            post("/v1/runs/update", "A crab says how it is going")
+                .takes::<UpdateAttempt>()
+                .answers::<AttemptUpdated>()
+                .for_(For::Workers),
+            update,
+        )
+        .add(
+            post("/v1/runs/complete", "A crab says how it ended")
+                .takes::<Complete>()
+                .answers::<AttemptEnded>()
+                .for_(For::Workers),
+            complete,
+        )
+}
+
+fn missions_table() -> Table {
     Table::new("control plane")
         .add(get("/v1/colonies", "All colonies").answers::<Vec<Colony>>(), colonies)
         .add(post("/v1/colonies", "Found a colony").takes::<NewColony>().answers::<Colony>().creates(), found_colony)
@@ -52,28 +83,6 @@ pub(crate) fn table() -> Table {
                 .reads::<OfMission>()
                 .answers::<Vec<MissionTask>>(),
             tasks,
-        )
-        .add(
-            post("/v1/runs/start", "A crab begins with a task")
-                .takes::<StartAttempt>()
-                .answers::<AttemptStarted>()
-                .creates()
-                .for_(For::Workers),
-            start,
-        )
-        .add(
-            post("/v1/runs/update", "A crab says how it is going")
-                .takes::<UpdateAttempt>()
-                .answers::<AttemptUpdated>()
-                .for_(For::Workers),
-            update,
-        )
-        .add(
-            post("/v1/runs/complete", "A crab says how it ended")
-                .takes::<Complete>()
-                .answers::<AttemptEnded>()
-                .for_(For::Workers),
-            complete,
         )
         .add(
             get("/v1/workflows", "The names of the workflows that a mission can have").answers::<Vec<String>>(),

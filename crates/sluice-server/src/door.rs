@@ -144,7 +144,8 @@ async fn admit(State(app): State<Arc<App>>, request: Request<Body>, next: Next) 
         let text = |name| request.headers().get(name).and_then(|value| value.to_str().ok());
         let largest = || text(header::TRANSFER_ENCODING).map(|_| LARGEST_OVER_TCP as u64);
         let length = text(header::CONTENT_LENGTH).and_then(|text| text.parse::<u64>().ok()).or_else(largest);
-        let count = length.unwrap_or(0).min(LARGEST_OVER_TCP as u64) / BYTES_OF_REQUEST;
+        // What is larger than that is refused before it is read.
+        let count = length.filter(|length| *length <= LARGEST_OVER_TCP as u64).unwrap_or(0) / BYTES_OF_REQUEST;
         app.rates.owe(token, u32::try_from(count).unwrap_or(u32::MAX), Instant::now());
     }
     next.run(request).await

@@ -13,7 +13,7 @@ pub(crate) const LARGEST_OVER_TCP: usize = 8 << 20;
 /// The longest text in a request, in bytes.
 pub(crate) const LONGEST_FIELD: usize = 4 << 20;
 /// So many bytes of a request over the network count as one request more.
-pub(crate) const BYTES_OF_REQUEST: u64 = 16 << 10;
+pub(crate) const BYTES_OF_REQUEST: u64 = 64 << 10;
 /// So many follow the log at once, at each door.
 pub(crate) const MOST_FOLLOWERS: usize = 1000;
 /// So many of them with one token.

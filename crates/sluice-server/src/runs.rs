@@ -143,7 +143,11 @@ async fn list((State(app), caller): Asked, Query(filters): Query<RunFilters>) ->
     ask(app, caller, move |service, _| {
         let RunFilters { status, all, limit, after } = filters;
         let Part { items, next } = service.list_runs(status.as_deref(), all, &Wanted { limit, after })?;
-        Ok(json!({ "runs": items.iter().map(view_run::run).collect::<Vec<_>>(), "next": next }))
+        let mut list = json!({ "runs": items.iter().map(view_run::run).collect::<Vec<_>>() });
+        if let Some(next) = next {
+            list["next"] = next.into();
+        }
+        Ok(list)
     })
     .await
 }

@@ -50,6 +50,7 @@ mod e2e {
     pub(crate) mod run_promises;
     pub(crate) mod run_words;
     pub(crate) mod serve;
+    pub(crate) mod settings;
     pub(crate) mod state_runs;
     pub(crate) mod store_faults;
     pub(crate) mod takeover;

@@ -158,6 +158,7 @@ fn list(status: Option<String>, all: bool, output: Output) -> Result<Exit, Failu
         }
         answer["next"] = more["next"].take();
     }
+    answer.as_object_mut().and_then(|answer| answer.remove("next"));
     let none = Vec::new();
     let runs = answer["runs"].as_array().unwrap_or(&none);
     match output {

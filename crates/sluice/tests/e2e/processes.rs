@@ -394,7 +394,7 @@ fn a_patrol_starts_again_and_its_archives_are_bounded() {
     let ids: Vec<&str> = listed["processes"].as_array().unwrap().iter().map(|it| it["id"].as_str().unwrap()).collect();
     assert!(ids.len() <= 5 && !ids.contains(&id), "{ids:?}");
     assert!(!file(&home, &format!("{id}.archive.json")).exists());
-    assert!(!home.place().join("evidence").join(id).exists());
+    assert!(!home.place().join("evidence").join(format!("{id}.jsonl")).exists());
     assert!(!home.place().join("runs").join(id).exists());
 }
 

@@ -1,6 +1,5 @@
 //! Verification (seed 004): evidence of what each step produced, the verdict, what follows from it, and the supervisor.
 
-use std::path::PathBuf;
 use std::time::Instant;
 
 use serde_json::Value;
@@ -19,8 +18,17 @@ fn scripted(home: &Home, script: &str) {
     std::fs::write(home.place().join("config.toml"), config).unwrap();
 }
 
-fn evidence(home: &Home, run: &str, path: &str) -> PathBuf {
-    home.place().join("evidence").join(run).join(path)
+/// What is kept of a run: of its steps, and its verdict at the end.
+fn evidence(home: &Home, run: &str) -> Vec<Value> {
+    let text = std::fs::read_to_string(home.place().join("evidence").join(format!("{run}.jsonl"))).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// The verdict of a run: the last line of what is kept.
+fn verdict(home: &Home, run: &str) -> Value {
+    let last = evidence(home, run).pop().unwrap();
+    assert_eq!(last["kind"], "verdict");
+    last
 }
 
 /// Starts a recipe, and gives its run when it has ended.
@@ -69,17 +77,22 @@ fn verify_pipeline_leaves_evidence_and_a_verdict() {
     );
     assert_eq!(run["status"], "completed", "{run:#}");
     let id = run["id"].as_str().unwrap();
-    let text = |path: &str| std::fs::read_to_string(evidence(&home, id, path)).unwrap();
-    assert!(text("01-elaborate/attempt-1/prompt.md").contains("Make it hot"));
-    assert!(text("03-verify/attempt-1/command.sh").contains("echo PASS"));
-    assert_eq!(text("03-verify/attempt-1/output.txt"), "PASS");
-    assert_eq!(text("03-verify/attempt-1/stderr.txt"), "warm\n");
-    let verified = read(evidence(&home, id, "03-verify/attempt-1/result.json"));
+    let kept = evidence(&home, id);
+    let of = |kind: &str, step: &str| {
+        kept.iter().find(|line| line["kind"] == kind && line["step"] == step && line["attempt"] == 1).unwrap().clone()
+    };
+    assert!(of("told", "elaborate")["prompt"].as_str().unwrap().contains("Make it hot"));
+    assert!(of("told", "verify")["command"].as_str().unwrap().contains("echo PASS"));
+    let verified = of("gave", "verify");
+    assert_eq!((&verified["output"], &verified["stderr"]), (&"PASS".into(), &"warm\n".into()));
     assert_eq!(
         (&verified["status"], &verified["exit_code"], &verified["type"]),
         (&"completed".into(), &0.into(), &"script".into())
     );
-    let verdict = read(evidence(&home, id, "verdict.json"));
+    // One file for all of it.
+    let files = std::fs::read_dir(home.place().join("evidence")).unwrap().count();
+    assert_eq!((files, kept.len()), (1, 15));
+    let verdict = verdict(&home, id);
     assert_eq!(
         (&verdict["result"], &verdict["judged_by"], &verdict["status"]),
         (&"PASS".into(), &"judge".into(), &"completed".into())
@@ -87,7 +100,6 @@ fn verify_pipeline_leaves_evidence_and_a_verdict() {
     assert_eq!((&verdict["work_order"], &verdict["summary"]), (&"wo-1".into(), &"hot enough".into()));
     assert_eq!(verdict["definition"].as_str().unwrap().len(), 64, "{verdict:#}");
     assert_eq!(verdict["commit"].as_str().unwrap().len(), 40, "{verdict:#}");
-    assert_eq!(read(evidence(&home, id, "run.json"))["steps"].as_array().unwrap().len(), 7);
     assert_eq!(read(file(&home, &format!("{id}.archive.json")))["status"], "completed");
 }
 
@@ -118,7 +130,7 @@ fn qa_merge_merges_and_archives_on_pass() {
     assert_eq!(home.task(&task)["status"], "done");
     let id = run["id"].as_str().unwrap();
     assert_eq!(read(file(&home, &format!("{id}.archive.json")))["wo_id"], task.as_str());
-    let verdict = read(evidence(&home, id, "verdict.json"));
+    let verdict = verdict(&home, id);
     assert_eq!(verdict["result"], "PASS");
     // The commit that was judged is the one that was merged.
     home.git(&["merge-base", "--is-ancestor", verdict["commit"].as_str().unwrap(), "main"]);
@@ -145,7 +157,7 @@ fn qa_merge_asks_for_rework_and_is_cancelled_on_fail() {
     assert!(said.contains("## Feedback") && said.contains("it is cold"), "{said}");
     assert_eq!(home.json(&["process", "list", "--all"])["processes"].as_array().unwrap().len(), 0);
     assert!(!file(&home, &format!("{id}.json")).exists() && !file(&home, &format!("{id}.archive.json")).exists());
-    assert_eq!(read(evidence(&home, id, "verdict.json"))["result"], "FAIL");
+    assert_eq!(verdict(&home, id)["result"], "FAIL");
 }
 
 #[test]

@@ -111,7 +111,7 @@ fn tell(ground: &Ground, run: &str, effect: &str, report: &Report) -> Result<(),
         (run_effect::read(&open.effect.data), ground.tasks.load_run(run)?)
     {
         let began = seen.state.step(wanted.step).began.unwrap_or(Moment(seen.card.created));
-        evidence::resumed(ground, &seen.setting(), &wanted, began).end(ground, &seen.setting(), &wanted, report);
+        evidence::resumed(&wanted, began).end(ground, &seen.setting(), &wanted, report);
     }
     let Some(reporter) = ground.reporter.get() else { return Err(Problem::unavailable("the engine is starting")) };
     let said = Said::Outcome { effect: effect.to_owned(), outcome: Reported::Run(report.clone()) };
