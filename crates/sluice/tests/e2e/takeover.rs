@@ -295,7 +295,7 @@ impl Both {
         );
         std::fs::write(prompts.join("workflows/far.toml"), far).unwrap();
         for side in [&owner, &other] {
-            let folder = side.home.repository().join(".coven/grimoires");
+            let folder = side.home.path("user/.coven/grimoires");
             std::fs::create_dir_all(&folder).unwrap();
             for (name, kind) in [("script", "type: script, command"), ("agent", "type: agent, prompt")] {
                 let text = format!(
@@ -315,14 +315,14 @@ impl Both {
     /// Begins a run with a script, one with an agent, and a mission at the worker; waits until someone is at each.
     fn begin(&mut self) -> Vec<(&'static str, String)> {
         let owner = &mut self.owner;
-        let project = format!("of-{}", owner.name);
-        owner.home.sluice(&["project", "add", "--name", &project]); // it may be there
         owner.hires(&self.colony);
         let mut begun = Vec::new();
         for name in ["script", "agent"] {
-            let wanted = json!({ "grimoire": name, "project": project });
-            let answer = owner.ask("POST", "/workflows", &wanted);
-            begun.push(("/workflows", answer["workflow_id"].as_str().unwrap().to_owned()));
+            // Outside of a repository, so that there is no worktree that only one of the two homes could have.
+            let mut command = owner.home.command(&["start", name, "--detach", "--json"]);
+            command.current_dir(owner.home.path("user"));
+            let answer = super::home::run(&mut command).done().json();
+            begun.push(("/workflows", answer["run"]["id"].as_str().unwrap().to_owned()));
         }
         let wanted = json!({ "colony_id": self.colony, "prompt": "Fix it", "workflow": "far" });
         let answer = owner.ask("POST", "/v1/missions", &wanted);
