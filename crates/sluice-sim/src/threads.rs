@@ -100,6 +100,7 @@ impl Life {
         let created = TaskActor::create(known.lifecycle.clone(), known.digest.to_string(), id, &wanted, now);
         let Ok((actor, change)) = created else { return };
         self.watch.asks(task, by);
+        self.ground.sheet(task).branch = task.as_str().to_owned();
         let (stream, blobs) = (task.clone(), vec![(known.digest, b"pinned".to_vec())]);
         self.hear(Message::Create { token: None, stream, actor: Box::new(actor), change, blobs });
     }
