@@ -20,6 +20,26 @@ pub struct Workspace {
     pub dirty: bool,
     /// Whether it has been made yet.
     pub exists: bool,
+    /// What is wrong with it, if something is: it cannot be looked at, or nobody who is known has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub doubt: Option<String>,
+}
+
+/// A living session that no open task and no run knows: the store was lost, or is older than the session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Stray {
+    /// Its name.
+    pub session: String,
+    /// The folder that it works in.
+    pub path: String,
+}
+
+/// Which session to end.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct EndStray {
+    /// Its name.
+    pub session: String,
 }
 
 /// Work that was put away before something was cleared.
@@ -46,6 +66,9 @@ pub struct WorkspaceList {
     pub workspaces: Vec<Workspace>,
     /// What was put away.
     pub kept: Vec<Kept>,
+    /// Living sessions that nobody knows. The worktrees in which they live are lent to nobody.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub strays: Vec<Stray>,
 }
 
 /// What to bring back, and where to.

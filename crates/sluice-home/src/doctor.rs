@@ -2,11 +2,12 @@
 
 use std::ffi::OsStr;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use serde::Serialize;
 use sluice_api::Problem;
+use sluice_api::workspace::WorkspaceList;
 use sluice_store::{Meaning, Store};
 
 use crate::attached::{self, Choice};
@@ -83,6 +84,25 @@ pub fn examine(places: &Places, running: bool, deep: bool) -> Vec<Finding> {
         Some("for real isolation give agents another user, or a sandbox"),
     ));
     findings
+}
+
+/// What the engine says about worktrees and sessions.
+pub fn worktrees(list: &WorkspaceList) -> Vec<Finding> {
+    let strays = list.strays.iter().map(|it| {
+        let found = format!("{} lives in {}, and no task knows it", it.session, it.path);
+        let remedy =
+            format!("`sluice workspace end {}` ends it; its worktree is lent to nobody until then", it.session);
+        finding("session", Health::Warning, found, Some(&remedy))
+    });
+    let doubts = list.workspaces.iter().filter_map(|it| {
+        let found = format!("{}: {}", it.path, it.doubt.as_ref()?);
+        Some(finding("worktree", Health::Warning, found, Some("`sluice workspace gc` keeps its work and removes it")))
+    });
+    let mut found: Vec<Finding> = strays.chain(doubts).collect();
+    if found.is_empty() {
+        found.push(finding("worktrees", Health::Ok, format!("{}, all known", list.workspaces.len()), None));
+    }
+    found
 }
 
 fn home(places: &Places) -> Finding {
@@ -254,7 +274,10 @@ fn harness(harness: &sluice_worker::harness::Harness) -> Finding {
     let found = match harness.version_command(program).as_deref() {
         Some([first, rest @ ..]) => output(first, rest),
         // It is the person's own, and only looked for.
-        Some([]) | None => path_of(program).map(|path| path.display().to_string()),
+        Some([]) | None => {
+            let path = std::env::var_os("PATH").unwrap_or_default();
+            crate::programs::find(program, &path, Path::new("")).map(|path| path.display().to_string())
+        }
     };
     match found {
         None => finding(
@@ -271,16 +294,6 @@ fn harness(harness: &sluice_worker::harness::Harness) -> Finding {
             finding(&harness.name, health, text, advice.as_deref())
         }
     }
-}
-
-/// Where a program is that can be started.
-fn path_of(program: &str) -> Option<PathBuf> {
-    let is_program =
-        |path: &PathBuf| path.metadata().is_ok_and(|about| about.is_file() && about.permissions().mode() & 0o111 != 0);
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    // One with a `/` in it is taken as it is, and `join` does so for one that begins with it.
-    let folders = if program.contains('/') { vec![PathBuf::new()] } else { std::env::split_paths(&path).collect() };
-    folders.into_iter().map(|folder| folder.join(program)).find(is_program)
 }
 
 /// The first line that a program prints.

@@ -21,6 +21,10 @@ pub(crate) fn over(ground: &Arc<Ground>, task: &str, number: Number, id: &Sessio
         return; // we ended it, and whoever asked for that says so
     }
     let exit = match &gone.how {
+        _ if ground.sessions.was_uprooted(id, gone) => {
+            ground.uproot(task);
+            Exit::Uprooted
+        }
         How::Exited(record) => match (&record.end, record.cause) {
             (
                 End::Code(code),

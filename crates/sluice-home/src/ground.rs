@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Instant;
 
 use sluice_api::Problem;
 use sluice_api::project::Project;
 use sluice_api::task::Task;
-use sluice_core::task::session::SessionId as Number;
+use sluice_core::task::session::{Session, SessionId as Number};
 use sluice_core::task::{Event, Evidence, Input};
 use sluice_engine::actor::{Remark, Said};
 use sluice_engine::codec::task_event;
@@ -61,6 +62,8 @@ pub struct Ground {
     watched: Mutex<BTreeSet<SessionId>>,
     /// The worktrees of runs that are there.
     pub(crate) worktrees: Worktrees,
+    /// Tasks whose agent went down with what was around it, and when.
+    uprooted: Mutex<BTreeMap<String, Instant>>,
     /// One merge into a run's worktree at a time.
     merging: Mutex<()>,
     /// The files of processes.
@@ -114,6 +117,7 @@ impl Ground {
             merges: Merges::default(),
             watched: Mutex::default(),
             worktrees: Worktrees::default(),
+            uprooted: Mutex::default(),
             merging: Mutex::default(),
             mirrors: Mirrors::default(),
             later: Later::default(),
@@ -225,7 +229,19 @@ impl Ground {
         let alive = [&seen.state.main, &seen.state.beside].into_iter().filter(|session| session.is_living());
         let ids = alive.filter_map(|session| session_id(&seen.id, session.agent()?.id).ok());
         let idle_seconds = ids.filter_map(|id| self.sessions.idle_seconds(&id).ok()).min();
-        view::task(seen, Beside { tmux_session: self.tmux_session(seen), idle_seconds })
+        view::task(seen, Beside { tmux_session: self.tmux_session(seen), idle_seconds, is_gone: self.is_gone(seen) })
+    }
+
+    /// Whether none of the sessions that a task takes for living is there: after a start of the machine the task hears
+    /// of that a moment later.
+    fn is_gone(&self, seen: &Seen) -> bool {
+        let sessions = [&seen.state.main, &seen.state.beside];
+        let is_there = |session: &Session| match session {
+            Session::Alive(agent) => session_id(&seen.id, agent.id).is_ok_and(|id| self.sessions.is_living(&id)),
+            Session::Starting(_) | Session::Ending(_) => true,
+            Session::Absent | Session::Dead(..) => false,
+        };
+        sessions.iter().any(|session| session.is_living()) && !sessions.into_iter().any(is_there)
     }
 
     /// Notes what the main checkout looks like before an agent begins.
@@ -266,6 +282,16 @@ impl Ground {
                 crate::exits::lost(self, task, number);
             }
         }
+    }
+
+    /// What was around a task's agent went away.
+    pub(crate) fn uproot(&self, task: &str) {
+        self.uprooted.lock().unwrap_or_else(PoisonError::into_inner).insert(task.to_owned(), Instant::now());
+    }
+
+    /// When that was, once.
+    pub(crate) fn take_uprooted(&self, task: &str) -> Option<Instant> {
+        self.uprooted.lock().unwrap_or_else(PoisonError::into_inner).remove(task)
     }
 
     fn watched(&self) -> MutexGuard<'_, BTreeSet<SessionId>> {

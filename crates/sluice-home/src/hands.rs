@@ -16,7 +16,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use sluice_core::task::Asker;
 use sluice_core::task::effect::Instruction;
 use sluice_core::task::input::{Found, Outcome};
 use sluice_core::task::session::SessionId as Number;
@@ -146,7 +145,10 @@ fn instructed(ground: &Arc<Ground>, seen: &Seen, effect: &str, instruction: &Ins
         Instruction::StartSession(wanted) => start::session(ground, seen, wanted),
         Instruction::EndSession { sessions, whole } => end(ground, seen, sessions, *whole),
         Instruction::TypeToWorker { session, text, .. } => tell_worker(ground, seen, *session, effect, text),
-        Instruction::SpawnNext => spawn_next(ground, seen),
+        Instruction::SpawnNext => {
+            crate::queue::begin_next(ground, seen, effect)?;
+            Ok(Found::Nothing)
+        }
         Instruction::PushBranch => git::push(ground, seen),
         Instruction::CreatePr => Ok(Found::PullRequest(git::create_pr(ground, seen)?)),
         Instruction::DeleteRemoteBranch => Ok(Found::Nothing),
@@ -183,7 +185,11 @@ fn end(ground: &Ground, seen: &Seen, sessions: &[Number], whole: bool) -> Done {
     }
     if let (true, Some(tmux)) = (whole, ground.sessions.tmux()) {
         // Windows that a person opened beside them go too: the session is the task's.
-        tmux.kill_key(&seen.id).map_err(|failure| described(&failure))?;
+        // A server that hangs keeps nobody: the agents have ended, and their windows go when it goes on.
+        match tmux.kill_key(&seen.id) {
+            Err(hangs @ sluice_worker::tmux::Failure::Hangs { .. }) => ground.log.line(&described(&hangs)),
+            ended => ended.map_err(|failure| described(&failure))?,
+        }
     }
     Ok(Found::Nothing)
 }
@@ -199,23 +205,6 @@ fn tell_worker(ground: &Ground, seen: &Seen, session: Number, effect: &str, text
         Delivery::Delivered { .. } => Ok(Found::Nothing),
         Delivery::NotDelivered { reason } => Err(reason.into()),
     }
-}
-
-/// Starts the project's next pending task: the oldest that waits and can begin.
-fn spawn_next(ground: &Arc<Ground>, seen: &Seen) -> Done {
-    let project = &seen.state.about.project;
-    for waiting in ground.tasks.open() {
-        let waits = waiting.lifecycle.initial.first() == Some(&waiting.state.status) && waiting.id != seen.id;
-        if waits && waiting.state.about.project == *project {
-            match crate::service::begin(ground, &waiting, Asker::Engine) {
-                // It began, or there is no room, and so none for the next either.
-                Ok(_) => return Ok(Found::Nothing),
-                Err(problem) if problem.is_passing() => return Err(problem.into()),
-                Err(_) => {} // it cannot begin; the next may
-            }
-        }
-    }
-    Ok(Found::Nothing)
 }
 
 fn notify(ground: &Ground, about: &str, message: &str) -> Done {

@@ -1,58 +1,89 @@
 //! Which worktrees are free. A task that is about to begin reserves one first, so that no two get the same.
 //!
-//! What open tasks have is read from the tasks; only what has been promised and not been taken up yet is kept here.
+//! What open tasks have is read from the tasks; only what has been promised and not been taken up yet is kept here. A
+//! worktree in which an agent lives is not free, whatever the tasks say: the store may be older than the agent.
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use sluice_core::task::input::Room;
 use sluice_core::task::state::{Workspace, WorkspaceName};
+use sluice_worker::session::SessionId;
 use sluice_worker::workspace::{Pool, WorkspaceName as Number};
 
-use crate::tasks::Tasks;
+use crate::ground::{Ground, session_of};
 
-/// Promises: the worktree, and for which task.
+/// For which task a worktree is promised, and to how many who ask for it.
+#[derive(Debug)]
+struct Promise {
+    task: String,
+    askers: usize,
+}
+
+/// Promises, by worktree.
 #[derive(Debug, Default)]
 pub struct Rooms {
-    promised: Mutex<BTreeMap<String, String>>,
+    promised: Mutex<BTreeMap<String, Promise>>,
 }
 
 impl Rooms {
-    fn promised(&self) -> MutexGuard<'_, BTreeMap<String, String>> {
+    fn promised(&self) -> MutexGuard<'_, BTreeMap<String, Promise>> {
         self.promised.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Promises a free worktree of this pool to a task.
-    pub fn reserve(&self, tasks: &Tasks, pool: &Pool, size: usize, task: &str) -> Room {
+    /// Promises a free worktree of this pool to a task: its own, if it has left one, else the first.
+    pub fn reserve(&self, ground: &Ground, pool: &Pool, size: usize, task: &str) -> Room {
         let mut promised = self.promised();
-        let open = tasks.open();
+        if let Some((name, promise)) = promised.iter_mut().find(|(_, promise)| promise.task == task) {
+            promise.askers += 1;
+            return Room::Reserved(WorkspaceName(name.clone()));
+        }
+        let open = ground.tasks.open();
         let in_use: Vec<&str> = open.iter().filter_map(|seen| had(&seen.state.workspace)).collect();
-        for number in (1..=u32::try_from(size).unwrap_or(u32::MAX)).map(Number::numbered) {
-            let name = pool.folder(&number).display().to_string();
+        let living = ground.sessions.living();
+        let mut numbers: Vec<Number> = (1..=u32::try_from(size).unwrap_or(u32::MAX)).map(Number::numbered).collect();
+        numbers.sort_by_key(|number| !is_lent_to(pool, number, task));
+        for number in numbers {
+            let folder = pool.folder(&number);
+            let name = folder.display().to_string();
             let is_free = !in_use.contains(&name.as_str()) && !promised.contains_key(&name);
-            if is_free && is_given_back(pool, &number, task) {
-                promised.insert(name.clone(), task.to_owned());
+            if is_free && !has_other_agents(&living, &folder, task) && is_given_back(pool, &number, task) {
+                promised.insert(name.clone(), Promise { task: task.to_owned(), askers: 1 });
                 return Room::Reserved(WorkspaceName(name));
             }
         }
         Room::Full
     }
 
-    /// The task has taken up its promise, or never will.
+    /// Somebody who asked for a task's worktree has taken it up, or never will.
     pub fn settle(&self, task: &str) {
-        self.promised().retain(|_, other| other != task);
+        self.promised().retain(|_, promise| {
+            let is_its = promise.task == task;
+            promise.askers = promise.askers.saturating_sub(usize::from(is_its));
+            !is_its || promise.askers > 0
+        });
     }
+}
+
+/// Whether a worktree is still lent to this task.
+fn is_lent_to(pool: &Pool, number: &Number, task: &str) -> bool {
+    pool.lent_to(number).is_ok_and(|binding| binding.is_some_and(|binding| binding.task == task))
+}
+
+/// Whether an agent lives in a folder that is not this task's.
+fn has_other_agents(living: &[(SessionId, PathBuf)], folder: &Path, task: &str) -> bool {
+    let is_others = |id: &SessionId| session_of(id).is_none_or(|(owner, _)| owner != task);
+    living.iter().any(|(id, works_in)| works_in.starts_with(folder) && is_others(id))
 }
 
 /// Whether nobody has a worktree that no open task has. A task that ended while its worktree could not be given back
 /// still has it: then that is done now, and what is at risk is kept.
 fn is_given_back(pool: &Pool, number: &Number, task: &str) -> bool {
-    match pool.status(number) {
+    match pool.lent_to(number) {
         Ok(None) => true,
-        Ok(Some(state)) => match state.binding.filter(|binding| binding.task != task) {
-            None => true,
-            Some(binding) => pool.release(number, &binding.task).is_ok(),
-        },
+        Ok(Some(binding)) if binding.task == task => true,
+        Ok(Some(binding)) => pool.release(number, &binding.task).is_ok(),
         // What is wrong with it is said when it is lent.
         Err(_) => true,
     }

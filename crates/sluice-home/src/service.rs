@@ -133,6 +133,9 @@ impl Service {
         let thread = std::thread::Builder::new().name("exits".into());
         let look = move || crate::exits::keep_looking(looking, strays);
         thread.spawn(look).map_err(|error| Problem::fault(error.to_string()))?;
+        let waiting = Arc::downgrade(&ground);
+        let thread = std::thread::Builder::new().name("queue".into());
+        thread.spawn(move || crate::queue::keep_going(waiting)).map_err(|error| Problem::fault(error.to_string()))?;
         crate::follower::start(&ground)?;
         let finishing = ground.clone();
         let thread = std::thread::Builder::new().name("merges".into());
@@ -259,13 +262,13 @@ pub(crate) fn begin(ground: &Ground, seen: &Seen, by: Asker) -> Result<Recorded,
 }
 
 /// A worktree for a task that may need one.
-fn room(ground: &Ground, seen: &Seen) -> Result<Room, Problem> {
+pub(crate) fn room(ground: &Ground, seen: &Seen) -> Result<Room, Problem> {
     if crate::rooms::had(&seen.state.workspace).is_some() {
         return Ok(Room::Unasked);
     }
     let (project, pool) = ground.pool_of(seen)?;
     ground.branches.look(ground);
-    Ok(ground.rooms.reserve(&ground.tasks, &pool, project.pool_size, &seen.id))
+    Ok(ground.rooms.reserve(ground, &pool, project.pool_size, &seen.id))
 }
 
 /// Compares everything in the store with its sums. Damage that hits a key makes something seem not to be there, which no

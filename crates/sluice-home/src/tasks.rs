@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use sluice_api::Problem;
 use sluice_core::lifecycle::Lifecycle;
 use sluice_core::task::TaskState;
+use sluice_core::task::state::Attention;
 use sluice_engine::host::Observer;
 use sluice_engine::loader::{Definitions, Loader, Read, Trouble};
 use sluice_engine::task_actor::TaskActor;
@@ -80,6 +81,8 @@ pub struct Tasks {
     open: Mutex<BTreeMap<String, Arc<Seen>>>,
     /// What is known to be damaged: a stream, or the store, and what was found.
     damage: Mutex<BTreeMap<String, String>>,
+    /// Those of them that wait for a worktree.
+    waiting: Mutex<BTreeSet<String>>,
     /// Grows with every change.
     generation: Mutex<u64>,
     changed: Condvar,
@@ -111,6 +114,7 @@ impl Tasks {
             looks: Looks::default(),
             open: Mutex::default(),
             damage: Mutex::default(),
+            waiting: Mutex::default(),
             generation: Mutex::new(0),
             changed: Condvar::new(),
         });
@@ -175,8 +179,17 @@ impl Tasks {
         };
         let Some(id) = id_of(stream) else { return Ok(()) };
         match found.map(Seen::of).filter(|seen| seen.card.open) {
-            Some(seen) => drop(locked(&self.open).insert(id.to_owned(), Arc::new(seen))),
-            None => drop(locked(&self.open).remove(id)),
+            Some(seen) => {
+                match seen.state.attention == Some(Attention::PoolFull) {
+                    true => locked(&self.waiting).insert(id.to_owned()),
+                    false => locked(&self.waiting).remove(id),
+                };
+                drop(locked(&self.open).insert(id.to_owned(), Arc::new(seen)));
+            }
+            None => {
+                locked(&self.waiting).remove(id);
+                drop(locked(&self.open).remove(id));
+            }
         }
         Ok(())
     }
@@ -211,6 +224,21 @@ impl Tasks {
         let mut tasks: Vec<Arc<Seen>> = locked(&self.open).values().cloned().collect();
         tasks.sort_by(|one, other| (one.card.created, &one.id).cmp(&(other.card.created, &other.id)));
         tasks
+    }
+
+    /// Those of them that wait for a worktree, oldest first.
+    pub(crate) fn waiting(&self) -> Vec<Arc<Seen>> {
+        let waiting = locked(&self.waiting).clone();
+        if waiting.is_empty() {
+            return Vec::new();
+        }
+        self.open().into_iter().filter(|seen| waiting.contains(&seen.id)).collect()
+    }
+
+    /// Something has changed that no stream tells of: whoever waits looks again.
+    pub(crate) fn stir(&self) {
+        *locked(&self.generation) += 1;
+        self.changed.notify_all();
     }
 
     /// The task with this id, as the store has it now.

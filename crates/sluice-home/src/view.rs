@@ -23,6 +23,8 @@ pub struct Beside {
     pub tmux_session: Option<String>,
     /// How long its agent has been silent.
     pub idle_seconds: Option<u64>,
+    /// Whether an agent that the task takes for living is gone, and the task has not heard of it yet.
+    pub is_gone: bool,
 }
 
 /// A task, for people and programs.
@@ -46,6 +48,7 @@ pub fn task(seen: &Seen, beside: Beside) -> Task {
         },
         tmux_session: beside.tmux_session,
         session: match state.pulse() {
+            Pulse::Active if beside.is_gone => "crashed",
             Pulse::Active => "active",
             Pulse::Crashed => "crashed",
             Pulse::Inactive => "inactive",
@@ -113,6 +116,7 @@ fn told(event: &Event, seen: &Seen) -> Value {
         Exit::Code(code) => format!("exit code {code}"),
         Exit::Signal(signal) => format!("signal {signal}"),
         Exit::Lost => "lost".to_owned(),
+        Exit::Uprooted => "its terminal or its machine went away".to_owned(),
     };
     match event {
         Event::Created(it) => json!({

@@ -10,7 +10,7 @@ use axum::response::Response;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use sluice_api::project::{ImportedProject, ProjectAnswer, ProjectChange, ProjectList};
-use sluice_api::workspace::{Restore, WorkspaceList};
+use sluice_api::workspace::{EndStray, Restore, WorkspaceList};
 
 use crate::answer::{ask, document, said};
 use crate::caller::Caller;
@@ -58,6 +58,12 @@ pub(crate) fn table() -> Table {
                 .takes::<WhichProject>()
                 .answers::<WorkspaceList>(),
             collect_workspaces,
+        )
+        .add(
+            post("/v1/workspaces/end", "End a living session that no task knows")
+                .takes::<EndStray>()
+                .answers::<WorkspaceList>(),
+            end_stray,
         )
         .add(
             post("/v1/workspaces/restore", "Bring back work that was put away")
@@ -146,6 +152,14 @@ async fn collect_workspaces((State(app), caller): Asked, body: Bytes) -> Respons
     ask(app, caller, move |service, who| {
         let WhichProject { project, .. } = said(&body)?;
         service.collect_workspaces(who, project.as_deref())
+    })
+    .await
+}
+
+async fn end_stray((State(app), caller): Asked, body: Bytes) -> Response {
+    ask(app, caller, move |service, who| {
+        let EndStray { session } = said(&body)?;
+        service.end_stray(who, &session)
     })
     .await
 }

@@ -139,7 +139,28 @@ impl Sessions {
 
     /// Whether a session is alive.
     pub fn is_living(&self, id: &SessionId) -> bool {
-        self.watcher.known().iter().any(|(known, _)| known == id)
+        self.watcher.knows(id)
+    }
+
+    /// The sessions that are alive, with the folder that each works in.
+    pub fn living(&self) -> Vec<(SessionId, PathBuf)> {
+        let folder = |id: &SessionId| self.folder(id).spec().ok().flatten().map(|spec| spec.folder);
+        self.watcher.known().into_iter().filter_map(|(id, _)| folder(&id).map(|folder| (id, folder))).collect()
+    }
+
+    /// Whether a session that is over went down with what was around it, and not by itself: the machine was started
+    /// anew, or the tmux server that it was shown in is gone.
+    pub fn was_uprooted(&self, id: &SessionId, gone: &Gone) -> bool {
+        let Ok(Some(started)) = self.folder(id).started() else { return false };
+        let in_another_boot = !started.shim.is_of_this_boot();
+        match &gone.how {
+            How::Lost { .. } => in_another_boot,
+            How::Exited(exit) if exit.cause == Cause::TerminalGone => {
+                in_another_boot || started.pane.is_some_and(|pane| !pane.server.lives())
+            }
+            // A machine that goes down tells everybody first.
+            How::Exited(exit) => in_another_boot && matches!(exit.end, End::Signal(_) | End::Code(129..)),
+        }
     }
 
     /// Those that are alive.

@@ -11,9 +11,11 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::sync::Mutex;
+use std::process::Command;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
+use crate::git::run::{Trouble, run};
 use crate::process::{KEPT, within};
 use crate::session::Window;
 
@@ -21,6 +23,8 @@ use crate::session::Window;
 pub const LONGEST_SOCKET: usize = 107;
 /// Lines that a window can be scrolled back.
 const HISTORY: &str = "20000";
+/// How long tmux may take for one thing. It takes milliseconds, unless its server hangs.
+const LIMIT: Duration = Duration::from_secs(10);
 /// How often a window is tried to open in a server that is just going away.
 const MOST_TRIES: usize = 5;
 /// How many names are tried when a session's name is taken.
@@ -34,7 +38,9 @@ const PANE: &str = "#{session_id} #{window_id} #{pane_id} #{pane_pid} #{pid} #{?
 pub struct Tmux {
     program: OsString,
     socket: PathBuf,
-    opening: Mutex<()>,
+    limit: Duration,
+    /// Held while a window is opened; since when the server has not answered.
+    opening: Mutex<Option<Instant>>,
 }
 
 /// A pane that shows a session, by the server's own names.
@@ -72,6 +78,16 @@ pub enum Failure {
         /// What it answered.
         said: String,
     },
+    /// It did not answer.
+    #[error("tmux could not {doing}: its server at {} has not answered for {} seconds. End that process, and look into `sluice doctor`", socket.display(), limit.as_secs())]
+    Hangs {
+        /// What it was told.
+        doing: String,
+        /// Where its server is.
+        socket: PathBuf,
+        /// How long it was waited for.
+        limit: Duration,
+    },
 }
 
 /// Where the socket goes: where it belongs, or, if that path is too long for a socket, to the other place.
@@ -82,7 +98,13 @@ pub fn socket_path(preferred: PathBuf, otherwise: impl FnOnce() -> PathBuf) -> P
 impl Tmux {
     /// The server at this socket.
     pub fn new(program: impl Into<OsString>, socket: impl Into<PathBuf>) -> Self {
-        Self { program: program.into(), socket: socket.into(), opening: Mutex::new(()) }
+        Self { program: program.into(), socket: socket.into(), limit: LIMIT, opening: Mutex::new(None) }
+    }
+
+    /// The same with another limit for each thing it is told.
+    pub fn with_limit(mut self, limit: Duration) -> Self {
+        self.limit = limit;
+        self
     }
 
     /// Its socket.
@@ -92,14 +114,30 @@ impl Tmux {
 
     /// What tmux calls itself; an error where there is none.
     pub fn version(&self) -> Result<String, Failure> {
-        let output = Command::new(&self.program).arg("-V").stdin(Stdio::null()).output().map_err(Failure::Start)?;
-        Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+        let mut command = Command::new(&self.program);
+        command.arg("-V");
+        let ended = run(command, b"", self.limit).map_err(|trouble| self.trouble("say its version", trouble))?;
+        Ok(String::from_utf8_lossy(&ended.stdout).trim().to_owned())
     }
 
     /// Opens a window that runs a program: beside the others of its key, or in a new tmux session.
     pub fn open(&self, window: &Window, program: &[OsString]) -> Result<Pane, Failure> {
         // Two at once would each find no session of the key, and make one.
-        let _one_at_a_time = self.opening.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut silent_since = self.one_at_a_time();
+        // Whoever waited behind somebody who got no answer would not get one either.
+        if silent_since.is_some_and(|since| since.elapsed() < self.limit) {
+            return Err(self.hangs("open a window"));
+        }
+        let opened = self.open_soon(window, program);
+        *silent_since = matches!(opened, Err(Failure::Hangs { .. })).then(Instant::now);
+        opened
+    }
+
+    fn one_at_a_time(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.opening.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn open_soon(&self, window: &Window, program: &[OsString]) -> Result<Pane, Failure> {
         for _ in 1..MOST_TRIES {
             match self.open_once(window, program) {
                 // The session, or the whole server, went away with its last window while we spoke to it.
@@ -124,7 +162,7 @@ impl Tmux {
         // If it is gone already, with its program, then it was opened all the same.
         named.or_else(|failure| match failure {
             Failure::Said { said, .. } if is_absent(&said) => Ok(String::new()),
-            Failure::Said { .. } | Failure::Start(_) => Err(failure),
+            Failure::Said { .. } | Failure::Start(_) | Failure::Hangs { .. } => Err(failure),
         })?;
         Ok(Pane { key: window.key.clone(), ..pane })
     }
@@ -230,14 +268,24 @@ impl Tmux {
         for (name, _) in std::env::vars_os().filter(|(name, _)| name.as_bytes().starts_with(b"SLUICE_")) {
             command.env_remove(name);
         }
-        command.env(KEPT.0, KEPT.1).env_remove("TMUX").env_remove("TMUX_PANE").stdin(Stdio::null());
-        command.envs(within());
-        let output = command.output().map_err(Failure::Start)?;
-        if output.status.success() {
-            return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+        command.env(KEPT.0, KEPT.1).env_remove("TMUX").env_remove("TMUX_PANE").envs(within());
+        let ended = run(command, b"", self.limit).map_err(|trouble| self.trouble(doing, trouble))?;
+        if ended.code == Some(0) {
+            return Ok(String::from_utf8_lossy(&ended.stdout).into_owned());
         }
-        let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        let said = String::from_utf8_lossy(&ended.stderr).trim().to_owned();
         Err(Failure::Said { doing: doing.to_owned(), said })
+    }
+
+    fn trouble(&self, doing: &str, trouble: Trouble) -> Failure {
+        match trouble {
+            Trouble::Start(error) => Failure::Start(error),
+            Trouble::Late(_) => self.hangs(doing),
+        }
+    }
+
+    fn hangs(&self, doing: &str) -> Failure {
+        Failure::Hangs { doing: doing.to_owned(), socket: self.socket.clone(), limit: self.limit }
     }
 }
 

@@ -46,6 +46,7 @@ mod e2e {
     pub(crate) mod persistent_flow;
     pub(crate) mod pg_chaos;
     pub(crate) mod processes;
+    pub(crate) mod rooms;
     pub(crate) mod run_kills;
     pub(crate) mod run_promises;
     pub(crate) mod run_words;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use super::event::{Created, Event, Moved};
 use super::input::{Asker, RunEnd, Update};
 use super::runs;
-use super::session::{Change, Next, Place, Session, SessionId};
+use super::session::{Change, Exit, Next, Place, Session, SessionId};
 use super::state::{EdgeId, Job, Start, StatePrompt, TaskRun, TaskState, Turn, Visit, Workspace};
 use crate::lifecycle::{FieldValue, Hook, Lifecycle, StateId, Transition};
 use crate::name::FieldName;
@@ -15,7 +15,14 @@ impl TaskState {
     pub fn created(created: &Created) -> TaskState {
         TaskState {
             status: created.status,
-            visit: Visit { turn: 0, since: created.at, by: created.by, watch: Place::Main, seen: created.seen.clone() },
+            visit: Visit {
+                turn: 0,
+                since: created.at,
+                by: created.by,
+                watch: Place::Main,
+                seen: created.seen.clone(),
+                uprooted: 0,
+            },
             about: created.about.clone(),
             review_round: 0,
             crash_count: 0,
@@ -77,7 +84,11 @@ impl TaskState {
             Event::WorkspaceReserved(name) => self.workspace = Workspace::Reserved(name.clone()),
             Event::WorkspaceBound(name) => self.workspace = Workspace::Bound(name.clone()),
             Event::WorkspaceReleased => self.workspace = Workspace::Unbound,
-            Event::Session { place, session, change, .. } => self.heard(*place, *session, change),
+            Event::Session { place, session, change, .. } => {
+                let is_uprooted = *change == Change::Exited(Exit::Uprooted) && *place == self.visit.watch;
+                self.visit.uprooted = self.visit.uprooted.saturating_add(u32::from(is_uprooted));
+                self.heard(*place, *session, change);
+            }
             Event::Updated(Update::PullRequest(url)) | Event::PullRequestOpened(url) => {
                 self.pull_request = Some(url.clone())
             }
@@ -124,6 +135,7 @@ impl TaskState {
             by: moved.by,
             watch: if transition.is_some_and(starts_beside) { Place::Beside } else { Place::Main },
             seen: moved.seen.clone(),
+            uprooted: 0,
         };
         if moved.judged.is_some() {
             self.judged.clone_from(&moved.judged);

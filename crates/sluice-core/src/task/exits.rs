@@ -9,6 +9,9 @@ use super::session::{Change, Exit, Place, SessionId};
 use super::state::Attention;
 use crate::lifecycle::{ArtifactTest, ExitRule, Reaction, STUCK, StateId};
 
+/// How often an agent is started again in one stay because what was around it went away.
+const MOST_UPROOTED: u32 = 3;
+
 /// A session that ended by itself.
 struct Ended {
     place: Place,
@@ -22,8 +25,13 @@ pub(super) fn exited(ledger: &mut Ledger<'_>, session: SessionId, exit: Exit, ev
     // A hook that was going to end it is on its way: whoever moved the task came first.
     let was_ending = ends_soon(ledger, place, false);
     let died = ledger.heard(place, Change::Exited(exit), false);
-    if died && watching && !was_ending && ledger.state.visit.watch == place {
+    if !died || !watching || was_ending {
+        return;
+    }
+    if ledger.state.visit.watch == place {
         react(ledger, &Ended { place, session, exit }, evidence);
+    } else if place == Place::Main && ledger.state.attention.is_none() {
+        ledger.mark(Attention::WorkerGone);
     }
 }
 
@@ -79,7 +87,21 @@ fn failed_to_advance(ledger: &mut Ledger<'_>, ended: &Ended, evidence: &Evidence
     crash(ledger, stuck_after, respawn, ended, evidence);
 }
 
+/// What was around the agent went away. That is nobody's crash: it is started again, and not without end.
+fn uprooted(ledger: &mut Ledger<'_>, ended: &Ended) {
+    let has_prompt = ledger.lifecycle.state(ledger.state.status).respawn_prompt.is_some();
+    if !has_prompt || ledger.state.visit.uprooted > MOST_UPROOTED {
+        return ledger.mark(Attention::Uprooted);
+    }
+    let turn = ledger.next_turn();
+    ledger.record(Event::Respawning { turn, place: ended.place, by: Asker::Engine });
+    hooks::run(ledger);
+}
+
 fn crash(ledger: &mut Ledger<'_>, stuck_after: Option<u32>, respawn: bool, ended: &Ended, evidence: &Evidence) {
+    if ended.exit == Exit::Uprooted {
+        return uprooted(ledger, ended);
+    }
     let count = ledger.state.crash_count.saturating_add(1);
     ledger.record(Event::Crashed { session: ended.session, exit: ended.exit, count });
     // Crashes that an unsettled move will take away belong to the state before.

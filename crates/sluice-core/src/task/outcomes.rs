@@ -106,6 +106,9 @@ fn started(ledger: &mut Ledger<'_>, place: Place, outcome: &Outcome) {
         Outcome::Failed(reason) | Outcome::Skipped(reason) => Change::NotStarted(reason.clone()),
     };
     ledger.heard(place, change, again);
+    if place == Place::Main && ledger.state.attention == Some(Attention::WorkerGone) {
+        ledger.clear_attention();
+    }
     ledger.settle(settlement(outcome));
 }
 

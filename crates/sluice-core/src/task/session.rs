@@ -62,6 +62,9 @@ pub enum Exit {
     Signal(i32),
     /// It is gone, and nobody wrote down how.
     Lost,
+    /// What was around it went away: its machine was started anew, or its terminal's server ended. That is no failure of
+    /// the agent's.
+    Uprooted,
 }
 
 /// Why a session is dead.

@@ -99,6 +99,8 @@ pub struct Visit {
     pub watch: Place,
     /// The sections that gates and exit rules of this status read, as they were when it was entered.
     pub seen: BTreeMap<String, Digest>,
+    /// How many sessions went down here with what was around them.
+    pub uprooted: u32,
 }
 
 /// The task's worktree.
@@ -218,6 +220,10 @@ pub enum Attention {
     NoWorker,
     /// A crashed agent should be started again, and its state has no prompt for that.
     NoPrompt,
+    /// Its machine or its terminal went away again and again, and its agent with it.
+    Uprooted,
+    /// The worker ended while a reviewer is at work.
+    WorkerGone,
     /// The branch is merged here, and the remote does not know.
     NotPushed(String),
     /// The branch is merged, and no transition leads to the end.
@@ -244,6 +250,12 @@ impl fmt::Display for Attention {
                 f.write_str("the worker was not told: none is alive, and there is no prompt `worker_respawn`")
             }
             Attention::NoPrompt => f.write_str("the agent was not started again: its state has no `respawn_prompt`"),
+            Attention::Uprooted => f.write_str(
+                "the agent ended with its terminal or its machine, and is not started again by itself; respawn it",
+            ),
+            Attention::WorkerGone => f.write_str(
+                "the worker ended while the reviewer is at work; it is started again when it is to be told something",
+            ),
             Attention::NotPushed(reason) => write!(f, "merged, not pushed: {reason}"),
             Attention::NotClosed(reason) => write!(f, "merged, not closed: {reason}"),
             Attention::RunEnded { run, end, why } => {

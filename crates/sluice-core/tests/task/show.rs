@@ -32,6 +32,7 @@ fn exit(exit: Exit) -> String {
     match exit {
         Exit::Code(code) => format!("code {code}"),
         Exit::Signal(signal) => format!("signal {signal}"),
+        Exit::Uprooted => "uprooted".into(),
         Exit::Lost => "lost".to_owned(),
     }
 }

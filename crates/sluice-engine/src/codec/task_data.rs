@@ -101,6 +101,7 @@ pub(super) enum StoredExit {
     Code { code: i32 },
     Signal { signal: i32 },
     Lost,
+    Uprooted,
 }
 
 impl From<Exit> for StoredExit {
@@ -109,6 +110,7 @@ impl From<Exit> for StoredExit {
             Exit::Code(code) => StoredExit::Code { code },
             Exit::Signal(signal) => StoredExit::Signal { signal },
             Exit::Lost => StoredExit::Lost,
+            Exit::Uprooted => StoredExit::Uprooted,
         }
     }
 }
@@ -119,6 +121,7 @@ impl From<StoredExit> for Exit {
             StoredExit::Code { code } => Exit::Code(code),
             StoredExit::Signal { signal } => Exit::Signal(signal),
             StoredExit::Lost => Exit::Lost,
+            StoredExit::Uprooted => Exit::Uprooted,
         }
     }
 }
@@ -236,6 +239,8 @@ pub(super) enum StoredAttention {
     NoWorkspace,
     NoWorker,
     NoPrompt,
+    Uprooted,
+    WorkerGone,
     NotPushed { reason: String },
     NotClosed { reason: String },
     RunEnded { run: String, end: StoredRunEnd, reason: String },
@@ -252,6 +257,8 @@ impl From<&Attention> for StoredAttention {
             Attention::NoWorkspace => StoredAttention::NoWorkspace,
             Attention::NoWorker => StoredAttention::NoWorker,
             Attention::NoPrompt => StoredAttention::NoPrompt,
+            Attention::Uprooted => StoredAttention::Uprooted,
+            Attention::WorkerGone => StoredAttention::WorkerGone,
             Attention::NotPushed(reason) => StoredAttention::NotPushed { reason: reason.clone() },
             Attention::NotClosed(reason) => StoredAttention::NotClosed { reason: reason.clone() },
             Attention::RunEnded { run, end, why } => {
@@ -272,6 +279,8 @@ impl TryFrom<StoredAttention> for Attention {
             StoredAttention::NoWorkspace => Attention::NoWorkspace,
             StoredAttention::NoWorker => Attention::NoWorker,
             StoredAttention::NoPrompt => Attention::NoPrompt,
+            StoredAttention::Uprooted => Attention::Uprooted,
+            StoredAttention::WorkerGone => Attention::WorkerGone,
             StoredAttention::NotPushed { reason } => Attention::NotPushed(reason),
             StoredAttention::NotClosed { reason } => Attention::NotClosed(reason),
             StoredAttention::RunEnded { run, end, reason } => Attention::RunEnded { run, end: end.into(), why: reason },

@@ -103,6 +103,8 @@ struct StoredVisit {
     watch: StoredPlace,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     seen: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "is_none")]
+    uprooted: u32,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -251,6 +253,12 @@ impl From<StoredRun> for TaskRun {
     }
 }
 
+/// Whether there is nothing to count.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+fn is_none(count: &u32) -> bool {
+    *count == 0
+}
+
 impl From<&Visit> for StoredVisit {
     fn from(it: &Visit) -> Self {
         StoredVisit {
@@ -259,6 +267,7 @@ impl From<&Visit> for StoredVisit {
             by: it.by.into(),
             watch: it.watch.into(),
             seen: write_seen(&it.seen),
+            uprooted: it.uprooted,
         }
     }
 }
@@ -273,6 +282,7 @@ impl TryFrom<StoredVisit> for Visit {
             by: it.by.into(),
             watch: it.watch.into(),
             seen: read_seen(it.seen)?,
+            uprooted: it.uprooted,
         })
     }
 }

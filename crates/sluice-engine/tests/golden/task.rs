@@ -69,6 +69,7 @@ forms! {
         Change::Exited(Exit::Code(_)) => "exited_with_code",
         Change::Exited(Exit::Signal(_)) => "exited_by_signal",
         Change::Exited(Exit::Lost) => "exited_unseen",
+        Change::Exited(Exit::Uprooted) => "exited_uprooted",
     }
     SETTLEMENTS, settlement(Settlement) {
         Settlement::Done => "done",
@@ -83,6 +84,8 @@ forms! {
         Attention::NoWorkspace => "no_workspace",
         Attention::NoWorker => "no_worker",
         Attention::NoPrompt => "no_prompt",
+        Attention::Uprooted => "uprooted",
+        Attention::WorkerGone => "worker_gone",
         Attention::NotPushed(_) => "not_pushed",
         Attention::NotClosed(_) => "not_closed",
         Attention::RunEnded { .. } => "run_ended",
@@ -178,6 +181,8 @@ pub(super) fn attentions() -> Vec<(String, Attention)> {
         Attention::NoWorkspace,
         Attention::NoWorker,
         Attention::NoPrompt,
+        Attention::Uprooted,
+        Attention::WorkerGone,
         Attention::NotPushed("no network".into()),
         Attention::NotClosed("no way to done".into()),
         Attention::RunEnded { run: "k3f9".into(), end: RunEnd::Failed, why: "no".into() },
@@ -243,6 +248,7 @@ fn changes() -> Vec<(String, Change)> {
         Change::Exited(Exit::Code(1)),
         Change::Exited(Exit::Signal(9)),
         Change::Exited(Exit::Lost),
+        Change::Exited(Exit::Uprooted),
     ];
     named(CHANGES, change, samples)
 }

@@ -4,16 +4,18 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use sluice_core::lifecycle::{HarnessChoice, Permissions as Allowed};
 use sluice_core::task::effect::StartSession;
 use sluice_core::task::input::Found;
 use sluice_worker::harness::{Mode, Permissions, Request};
-use sluice_worker::session::{Limits, Place, Say, Spec, Standing, Window};
+use sluice_worker::session::{End, How, Limits, Place, Say, Spec, Standing, Window};
 
 use super::Done;
 use crate::files;
 use crate::ground::{Ground, session_id, tmux_name};
+use crate::programs;
 use crate::projects::described;
 use crate::tasks::Seen;
 use crate::workbench::{inherited, token};
@@ -21,6 +23,8 @@ use crate::workbench::{inherited, token};
 /// The size of a terminal that nobody looks at.
 const ROWS: u16 = 50;
 const COLUMNS: u16 = 200;
+/// How long after its end an agent is started again that went down with what was around it; longer each time.
+const BACKOFF: Duration = Duration::from_secs(1);
 
 pub(super) fn session(ground: &Arc<Ground>, seen: &Seen, wanted: &StartSession) -> Done {
     let id = session_id(&seen.id, wanted.session)?;
@@ -70,9 +74,20 @@ pub(super) fn session(ground: &Arc<Ground>, seen: &Seen, wanted: &StartSession) 
         lease: ground.lease(),
         may_leave: false,
     };
+    must_be_startable(&spec, &seen.id)?;
+    if let Some(since) = ground.take_uprooted(&seen.id) {
+        let doublings = seen.state.visit.uprooted.saturating_sub(1).min(4);
+        std::thread::park_timeout((BACKOFF * (1 << doublings)).saturating_sub(since.elapsed()));
+    }
     ground.remember_checkout(&id, seen);
     ground.note_program(harness, &private);
     let started = ground.start_session(&spec).map_err(|failure| described(&failure))?;
+    if let Standing::Gone(gone) = &started.standing
+        && let How::Exited(record) = &gone.how
+        && let End::NotStarted(why) = &record.end
+    {
+        return Err(cannot_start(&spec, &seen.id, why).into());
+    }
     if let (Standing::Living(_), Some(typed)) = (&started.standing, &invocation.typed) {
         // The engine that started it may have been killed before it said this, or after.
         let say = Say { ready_within: harness.watchdogs.start_up, ..Say::new(typed.clone()).once("prompt") };
@@ -80,6 +95,23 @@ pub(super) fn session(ground: &Arc<Ground>, seen: &Seen, wanted: &StartSession) 
     }
     ground.watch(&seen.id, wanted.session);
     Ok(Found::Nothing)
+}
+
+/// A program that is not there is no agent that crashed: nothing is started, and whoever looks is told what to do.
+fn must_be_startable(spec: &Spec, task: &str) -> Result<(), String> {
+    let path = spec.environment.get("PATH").map(String::as_str).unwrap_or_default();
+    match programs::find(spec.arguments.first().map_or("", String::as_str), path.as_ref(), &spec.folder) {
+        Some(_) => Ok(()),
+        None => Err(cannot_start(spec, task, "it is not on the PATH of the engine, or may not be executed")),
+    }
+}
+
+fn cannot_start(spec: &Spec, task: &str, why: &str) -> String {
+    let program = spec.arguments.first().map_or("", String::as_str);
+    format!(
+        "`{program}` cannot be started: {why}. Install it, or mend its harness in config.toml (`sluice doctor` looks); \
+         then `sluice task respawn {task}`"
+    )
 }
 
 /// What a session of a task is told about itself.

@@ -79,9 +79,11 @@ fn recorded(
     let body = context(wanted.context.as_deref());
     let spawn = !wanted.no_spawn;
     let room = match spawn {
+        // Whoever waits already comes first.
+        true if ground.tasks.waiting().iter().any(|seen| seen.state.about.project == project.name) => Room::Full,
         true => {
             let pool = ground.projects.pool(project)?;
-            ground.rooms.reserve(&ground.tasks, &pool, project.pool_size, id)
+            ground.rooms.reserve(ground, &pool, project.pool_size, id)
         }
         false => Room::Unasked,
     };

@@ -11,8 +11,9 @@ use sluice_worker::workspace::{Head, Kept as Keep, Kind, Pool, Target, Workspace
 use super::{Service, Who};
 use crate::clock::written;
 use crate::ground::pool_name;
-use crate::projects::git;
+use crate::projects::{described, git};
 use crate::rooms::had;
+use crate::strays;
 
 impl Service {
     /// Every worktree of these projects, and what was put away.
@@ -23,6 +24,7 @@ impl Service {
             let Ok(pool) = self.ground.projects.pool(&project) else { continue };
             self.list_pool(&project, &pool, &mut list)?;
         }
+        list.strays = strays::find(&self.ground)?;
         Ok(list)
     }
 
@@ -41,7 +43,10 @@ impl Service {
         names.extend(others.into_iter().filter(|name| !names.contains(name)).collect::<Vec<_>>());
         for name in names {
             let path = pool.folder(&name).display().to_string();
-            let state = pool.status(&name).map_err(|error| git(&error))?;
+            let (state, unseen) = match pool.status(&name) {
+                Ok(state) => (state, None),
+                Err(error) => (None, Some(described(&error))),
+            };
             let task = open.iter().find(|seen| had(&seen.state.workspace) == Some(&path)).map(|seen| seen.id.clone());
             let branch = state.as_ref().and_then(|state| match &state.head {
                 Head::Branch(branch) | Head::Rebasing(branch) => Some(branch.clone()),
@@ -51,10 +56,11 @@ impl Service {
                 name: format!("{}/{name}", project.name),
                 project: project.name.clone(),
                 path,
-                task,
                 branch,
                 dirty: state.as_ref().is_some_and(|state| state.dirty),
+                doubt: unseen.or_else(|| strays::doubt(state.as_ref()?, task.as_deref())),
                 exists: state.is_some(),
+                task,
             });
         }
         let kept = pool.kept().map_err(|error| git(&error))?;
@@ -85,12 +91,22 @@ impl Service {
             let Ok(pool) = self.ground.projects.pool(&project) else { continue };
             let open = self.ground.tasks.open();
             let used = open.iter().filter_map(|seen| pool_name(had(&seen.state.workspace)?));
-            let swept = pool.gc(&used.collect::<Vec<_>>(), None).map_err(|error| git(&error))?;
+            let lived_in = strays::lived_in(&self.ground, pool.root());
+            let swept = pool.gc(&used.chain(lived_in).collect::<Vec<_>>(), None).map_err(|error| git(&error))?;
             if let Some(error) = swept.removed.iter().find_map(|swept| swept.outcome.as_ref().err()) {
                 return Err(git(error));
             }
         }
+        self.ground.tasks.stir();
         self.workspaces(project)
+    }
+
+    /// Ends a living session that nobody knows. Its worktree is free then, and what is in it is kept when it is lent.
+    pub fn end_stray(&self, who: &Who, session: &str) -> Result<WorkspaceList, Problem> {
+        who.must_be_person("ending a session")?;
+        strays::end(&self.ground, session)?;
+        self.ground.tasks.stir();
+        self.workspaces(None)
     }
 
     /// Brings back work that was put away, into a new folder.
@@ -129,6 +145,7 @@ impl Service {
         }
         let project = self.ground.projects.update(name, wanted)?;
         self.project_changed(who, "project.changed", &project);
+        self.ground.tasks.stir();
         Ok(project)
     }
 

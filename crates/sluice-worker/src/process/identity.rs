@@ -58,6 +58,11 @@ impl Identity {
         Self::of(rustix::process::getpid().as_raw_nonzero().get())
     }
 
+    /// Whether the machine has not been started anew since.
+    pub fn is_of_this_boot(&self) -> bool {
+        self.boot == boot() || boot().is_empty()
+    }
+
     /// Whether it still runs. If that cannot be found out, because no file can be opened at the moment, say, it does:
     /// what is taken for dead is cleared away.
     pub fn lives(&self) -> bool {

@@ -99,6 +99,17 @@ impl Watcher {
         }
     }
 
+    /// Whether this one is taken for living.
+    pub(super) fn knows(&self, id: &SessionId) -> bool {
+        let state = self.shared.lock();
+        if state.living.contains_key(id) {
+            return true;
+        }
+        let starting = state.starting.get(id).cloned();
+        drop(state);
+        starting.is_some_and(|folder| matches!(look(&folder), Ok(Look::Living(_))))
+    }
+
     /// The sessions that are taken for living, with those that have just come to life.
     pub(super) fn known(&self) -> Vec<(SessionId, StartRecord)> {
         let starting = self.shared.lock().starting.clone();

@@ -96,6 +96,11 @@ impl Pool {
         }))
     }
 
+    /// What a workspace is lent for, if it has been made and is lent.
+    pub fn lent_to(&self, name: &WorkspaceName) -> Result<Option<Binding>, GitError> {
+        self.known(name)?.filter(Site::is_present).map_or(Ok(None), |site| site.binding())
+    }
+
     /// The branch that is checked out in a workspace, or is being rebased there; the agent may have renamed it.
     pub fn branch(&self, name: &WorkspaceName) -> Result<Option<String>, GitError> {
         self.known(name)?.map_or(Ok(None), |site| site.branch())

@@ -29,6 +29,15 @@ pub(crate) enum Workspace {
         #[arg(long, value_name = "P")]
         project: Option<String>,
     },
+    /// End a living session that no task knows, as `sluice workspace list` and `sluice doctor` show it
+    ///
+    /// Such a session is left over when the store was lost or an older backup was restored. Its worktree is lent to
+    /// nobody while it lives.
+    #[command(after_help = "Example:\n  sluice workspace end k3f9.2")]
+    End {
+        /// Its name
+        session: String,
+    },
     /// Bring back work that was put away
     #[command(after_help = "Example:\n  sluice workspace restore k3f9 --into ../rescued")]
     Restore {

@@ -121,7 +121,14 @@ pub(crate) fn restore(arguments: &Restore, output: Output) -> Result<Exit, Failu
 
 pub(crate) fn doctor(arguments: &Doctor, output: Output) -> Result<Exit, Failure> {
     let places = places()?;
-    let findings = sluice_home::doctor::examine(&places, running(&places).is_some(), arguments.deep);
+    let engine = running(&places);
+    let mut findings = sluice_home::doctor::examine(&places, engine.is_some(), arguments.deep);
+    // Who is known to whom only the engine can say; if none runs, none is started for it.
+    if let Some(engine) = engine
+        && let Ok(list) = engine.get::<sluice_api::workspace::WorkspaceList>("/v1/workspaces")
+    {
+        findings.extend(sluice_home::doctor::worktrees(&list));
+    }
     let is_damaged = findings.iter().any(|finding| finding.name == sluice_home::doctor::DAMAGE);
     let is_well = findings.iter().all(|finding| finding.status != sluice_home::doctor::Health::Broken);
     match output {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use sluice_api::client::escape;
-use sluice_api::workspace::{Restore, WorkspaceList};
+use sluice_api::workspace::{EndStray, Restore, WorkspaceList};
 
 use crate::args::Workspace;
 use crate::engine::connect;
@@ -22,6 +22,7 @@ pub(crate) fn run(arguments: Workspace, output: Output) -> Result<Exit, Failure>
         Workspace::Gc { project } => {
             show(&connect()?.post("/v1/workspaces/gc", &json!({ "project": project }))?, output)
         }
+        Workspace::End { session } => show(&connect()?.post("/v1/workspaces/end", &EndStray { session })?, output),
         Workspace::Restore { task, number, into } => {
             let into = into.unwrap_or_else(|| format!("{task}-restored").into());
             let into = std::path::absolute(&into).unwrap_or(into).display().to_string();
@@ -53,6 +54,17 @@ fn show(answer: &WorkspaceList, output: Output) -> Result<Exit, Failure> {
             vec![it.name.clone(), it.project.clone(), task, branch, state.into(), it.path.clone()]
         });
         table::print(&["workspace", "project", "task", "branch", "state", "path"], rows);
+    }
+    for (name, doubt) in answer.workspaces.iter().filter_map(|it| it.doubt.as_ref().map(|doubt| (&it.name, doubt))) {
+        say(&format!("{name}: {doubt}"));
+    }
+    if !answer.strays.is_empty() {
+        print("\n");
+        table::print(
+            &["session that no task knows", "path"],
+            answer.strays.iter().map(|it| vec![it.session.clone(), it.path.clone()]),
+        );
+        say("`sluice workspace end SESSION` ends it");
     }
     if !answer.kept.is_empty() {
         print("\n");

@@ -87,8 +87,106 @@ fn a_shim_that_is_killed_is_a_crash_and_its_agent_ends() {
 }
 
 #[test]
-fn a_tmux_server_that_is_killed_is_a_crash_and_its_agents_end() {
-    dies_twice(Victim::Tmux);
+fn a_tmux_server_that_is_killed_is_nobodys_crash_and_its_agents_start_again() {
+    let home = Home::new();
+    let here = home.pipe("here");
+    let id = home.create("brew", &format!("tell {}; hang", here.path()), &[]);
+    here.hear();
+    // More often than crashes lead to `stuck`.
+    for session in 1..=3 {
+        let started = started(&home, &id, session);
+        process::kill(Victim::Tmux.pid(&started));
+        here.hear();
+        let task = home.until(&id, "at work again", |task| task["session"] == "active");
+        assert_eq!((&task["status"], &task["crash_count"]), (&"working".into(), &0.into()));
+        assert!(!process::lives(Victim::Agent.pid(&started)), "the agent of the dead server lives");
+    }
+    // Not without end: a server that dies again and again is for a person to look at.
+    process::kill(Victim::Tmux.pid(&started(&home, &id, 4)));
+    let task = home.until(&id, "given up", |task| !task["attention"].is_null());
+    assert!(task["attention"].as_str().unwrap().contains("respawn"), "{task:#}");
+    assert_eq!((&task["status"], &task["crash_count"]), (&"working".into(), &0.into()));
+    home.json(&["task", "respawn", &id]);
+    here.hear();
+}
+
+#[test]
+fn a_tmux_server_that_hangs_holds_up_nobody() {
+    let home = Home::new();
+    let here = home.pipe("here");
+    let script = format!("tell {}; hang", here.path());
+    let first = home.create("first", &script, &[]);
+    here.hear();
+    let server = Victim::Tmux.pid(&started(&home, &first, 1));
+    process::stop(server);
+    let second = home.create("second", &script, &[]);
+    let task = home.until(&second, "refused", |task| !task["attention"].is_null());
+    assert!(task["attention"].as_str().unwrap().contains("has not answered"), "{task:#}");
+    assert_eq!(task["crash_count"], 0);
+    // Whoever is at work can be ended.
+    let answer = home.json(&["task", "cancel", &first, "--yes"]);
+    assert_eq!((&answer["task"]["status"], &answer["task"]["session"]), (&"cancelled".into(), &"inactive".into()));
+    process::go_on(server);
+    home.json(&["task", "respawn", &second]);
+    here.hear();
+}
+
+#[test]
+fn a_program_that_cannot_start_is_said_and_is_no_crash() {
+    let home = Home::empty();
+    std::fs::create_dir(home.place()).unwrap();
+    let script = home.path("agent.sh");
+    std::fs::write(&script, "#!/no/such/interpreter\n").unwrap();
+    let config = format!(
+        "[harnesses.missing]\ninteractive = [\"no-such-program\", \"{{prompt}}\"]\n\
+         [harnesses.plain]\ninteractive = [{script:?}, \"{{prompt}}\"]\n"
+    );
+    std::fs::write(home.place().join("config.toml"), config).unwrap();
+    home.sluice(&["project", "add", "--pool-size", "3"]).done();
+    let create = |branch: &str, harness: &str| {
+        let answer = home.json(&["task", "create", branch, "Do it", "--harness", harness]);
+        answer["task"].clone()
+    };
+    for (branch, harness) in [("one", "missing"), ("two", "plain")] {
+        let task = create(branch, harness);
+        let said = task["attention"].as_str().unwrap_or_default();
+        assert!(said.contains("cannot be started") && said.contains("task respawn"), "{task:#}");
+        assert_eq!((&task["status"], &task["crash_count"]), (&"working".into(), &0.into()));
+    }
+    // One that is there and cannot be run is found out by its start, and is no crash either.
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&script, mode).unwrap();
+    let task = create("three", "plain");
+    let said = task["attention"].as_str().unwrap_or_default();
+    assert!(said.contains("cannot be started"), "{task:#}");
+    assert_eq!((&task["status"], &task["crash_count"]), (&"working".into(), &0.into()));
+}
+
+#[test]
+fn the_first_look_after_everything_died_does_not_take_the_dead_for_living() {
+    let home = Home::new();
+    let here = home.pipe("here");
+    let id = home.create("brew", &format!("tell {}; hang", here.path()), &[]);
+    here.hear();
+    let started = started(&home, &id, 1);
+    home.kill_engine();
+    process::kill(Victim::Shim.pid(&started));
+    process::kill(Victim::Agent.pid(&started));
+    assert_eq!(home.task(&id)["session"], "crashed");
+}
+
+#[test]
+fn a_worker_that_dies_beside_a_reviewer_is_seen() {
+    let home = Home::new();
+    let here = home.pipe("here");
+    let script = format!("worker: work\nreviewer: tell {}; hang", here.path());
+    let id = home.create("brew", &script, &["--workflow", "persistent"]);
+    here.hear();
+    home.until_status(&id, "agent-review");
+    process::kill(Victim::Agent.pid(&started(&home, &id, 1)));
+    let task = home.until(&id, "seen", |task| !task["attention"].is_null());
+    assert!(task["attention"].as_str().unwrap().starts_with("the worker ended"), "{task:#}");
+    assert_eq!((&task["status"], &task["session"]), (&"agent-review".into(), &"active".into()));
 }
 
 #[test]

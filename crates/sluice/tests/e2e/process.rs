@@ -14,6 +14,16 @@ pub(crate) fn kill(pid: i32) {
     assert_eq!(poll(&mut [PollFd::new(&handle, PollFlags::IN)], Some(&within)), Ok(1), "{pid:?} does not die");
 }
 
+/// Stops a process, as if it hung.
+pub(crate) fn stop(pid: i32) {
+    kill_process(Pid::from_raw(pid).unwrap(), Signal::STOP).unwrap();
+}
+
+/// Lets it go on.
+pub(crate) fn go_on(pid: i32) {
+    kill_process(Pid::from_raw(pid).unwrap(), Signal::CONT).unwrap();
+}
+
 /// Whether a process with this number lives.
 pub(crate) fn lives(pid: i32) -> bool {
     let state = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();

@@ -1,0 +1,94 @@
+//! Who is next: tasks that wait for a worktree begin when there is one, oldest first, whatever made it free.
+//!
+//! Nothing is called when a worktree becomes free. One thread looks after every change whether somebody waits and there
+//! is room, so that no way of making room can be forgotten.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use sluice_api::Problem;
+use sluice_core::task::input::Room;
+use sluice_core::task::{Asker, Input};
+
+use crate::ground::Ground;
+use crate::service::{ask, room};
+use crate::tasks::{Seen, stream};
+
+/// How long it takes at most until room is seen that nothing tells of: a session that nobody knew has ended, say.
+const BACKSTOP: Duration = Duration::from_secs(5);
+
+/// Looks until the home is closed.
+pub(crate) fn keep_going(ground: Weak<Ground>) {
+    let mut generation = 0;
+    loop {
+        let Some(strong) = ground.upgrade() else { return };
+        look(&strong);
+        let tasks = strong.tasks.clone();
+        drop(strong);
+        generation = tasks.wait_past(generation, BACKSTOP);
+    }
+}
+
+/// Begins whoever can, once.
+fn look(ground: &Arc<Ground>) {
+    let mut full: BTreeSet<String> = BTreeSet::new();
+    for seen in ground.tasks.waiting() {
+        let project = &seen.state.about.project;
+        if full.contains(project) {
+            continue;
+        }
+        match begin_if_room(ground, &seen) {
+            Ok(true) => {}
+            Ok(false) => drop(full.insert(project.clone())),
+            // It cannot begin; the next may.
+            Err(problem) => {
+                let why = problem.message;
+                ground.log.line(&format!("task {} waits for a worktree and cannot begin: {why}", seen.id));
+            }
+        }
+    }
+}
+
+/// Begins a task if there is a worktree for it. Whether there was.
+fn begin_if_room(ground: &Ground, seen: &Seen) -> Result<bool, Problem> {
+    let room = room(ground, seen)?;
+    if room == Room::Full {
+        return Ok(false);
+    }
+    let begun = ground
+        .evidence(seen)
+        .and_then(|evidence| ask(ground, &seen.id, Input::Spawn { by: Asker::Engine, evidence, room }));
+    ground.tasks.refresh(&stream(&seen.id));
+    ground.rooms.settle(&seen.id);
+    begun.map(|_| true)
+}
+
+/// The hook `spawn_next`: begins the oldest task that nobody has begun, if there is room. Those that wait for room begin
+/// by themselves. Which one it is stands on disk before it begins, so that an engine that was killed begins no other.
+pub(crate) fn begin_next(ground: &Arc<Ground>, seen: &Seen, effect: &str) -> Result<(), Problem> {
+    let project = &seen.state.about.project;
+    let name = effect.replace(|it: char| !it.is_ascii_alphanumeric(), "-");
+    let note = ground.places.task(project, &seen.id).join(format!("next-{name}"));
+    let unwritable = |error: std::io::Error| Problem::fault(format!("{} cannot be written: {error}", note.display()));
+    let of_project = |it: &Arc<Seen>| it.state.about.project == *project && it.id != seen.id;
+    let pending = |it: &Arc<Seen>| of_project(it) && it.lifecycle.initial.first() == Some(&it.state.status);
+    let mut pending = ground.tasks.open().into_iter().filter(pending);
+    if let Ok(chosen) = std::fs::read_to_string(&note) {
+        return pending.find(|it| it.id == chosen).map_or(Ok(()), |next| begin_if_room(ground, &next).map(drop));
+    }
+    if ground.tasks.waiting().iter().any(of_project) {
+        return Ok(());
+    }
+    note.parent().map_or(Ok(()), std::fs::create_dir_all).map_err(unwritable)?;
+    for next in pending {
+        std::fs::write(&note, &next.id).map_err(unwritable)?;
+        match begin_if_room(ground, &next) {
+            // It began, or there is no room, and so none for the next either.
+            Ok(_) => return Ok(()),
+            Err(problem) if problem.is_passing() => return Err(problem),
+            Err(_) => {} // it cannot begin; the next may
+        }
+    }
+    Ok(())
+}

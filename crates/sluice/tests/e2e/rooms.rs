@@ -1,0 +1,124 @@
+//! Worktrees are few: whoever waits for one begins when there is one, whatever made it free, and nobody is lent one in which
+//! somebody lives.
+
+use serde_json::Value;
+
+use super::home::Home;
+
+/// A home with one worktree that the first task has, and its id.
+fn full() -> (Home, String) {
+    let home = Home::new();
+    home.json(&["project", "update", "coffee", "--pool-size", "1"]);
+    let first = home.create("first", "worker: hang", &[]);
+    (home, first)
+}
+
+/// Tasks that wait, one for each status in which they can be created with an agent.
+fn waiting(home: &Home) -> Vec<(String, &'static str)> {
+    let tasks = ["pending", "clarification", "agent-review"].map(|status| {
+        let id = home.create(status, "hang", &["--status", status]);
+        let task = home.task(&id);
+        assert_eq!((&task["status"], &task["attention"]), (&status.into(), &"pool full".into()));
+        (id, if status == "pending" { "working" } else { status })
+    });
+    tasks.into()
+}
+
+#[track_caller]
+fn begins(home: &Home, id: &str, status: &str) {
+    let task = home.until(id, "begun", |task| task["session"] == "active");
+    assert_eq!((&task["status"], &task["attention"]), (&status.into(), &Value::Null));
+}
+
+#[test]
+fn a_worktree_that_a_cancelled_task_gives_back_goes_to_the_next_in_line() {
+    let (home, mut last) = full();
+    for (next, status) in waiting(&home) {
+        home.json(&["task", "cancel", &last, "--yes"]);
+        begins(&home, &next, status);
+        last = next;
+    }
+}
+
+#[test]
+fn a_larger_pool_lets_all_begin_for_whom_there_is_room() {
+    let (home, _) = full();
+    let waiting = waiting(&home);
+    home.json(&["project", "update", "coffee", "--pool-size", "3"]);
+    for (next, status) in &waiting[..2] {
+        begins(&home, next, status);
+    }
+    assert_eq!(home.task(&waiting[2].0)["attention"], "pool full");
+    // Whoever comes later does not come first.
+    let late = home.create("late", "hang", &[]);
+    assert_eq!(home.task(&late)["attention"], "pool full");
+    home.json(&["project", "update", "coffee", "--pool-size", "4"]);
+    begins(&home, &waiting[2].0, waiting[2].1);
+    assert_eq!(home.task(&late)["attention"], "pool full");
+}
+
+#[test]
+fn an_engine_that_starts_lets_those_begin_for_whom_there_is_room() {
+    let (home, _) = full();
+    let waiting = waiting(&home);
+    home.sluice(&["stop"]).done();
+    // What happens while no engine runs is not told to any.
+    let file = home.place().join("projects.json");
+    let text = std::fs::read_to_string(&file).unwrap();
+    let larger = text.replace("\"pool_size\": 1", "\"pool_size\": 4").replace("\"pool_size\":1", "\"pool_size\":4");
+    assert_ne!(text, larger);
+    std::fs::write(&file, larger).unwrap();
+    for (next, status) in &waiting {
+        begins(&home, next, status);
+    }
+}
+
+#[test]
+fn an_engine_that_is_killed_while_the_next_begins_begins_no_other() {
+    let home = Home::new();
+    let first = home.create("first", "worker: work\nreviewer: review pass", &[]);
+    let next = home.create("next", "worker: hang", &["--no-spawn"]);
+    let other = home.create("other", "worker: hang", &["--no-spawn"]);
+    home.until_status(&first, "reviewing");
+    let merging = home.command(&["task", "merge", &first]).stdout(std::process::Stdio::null()).spawn().unwrap();
+    home.until_event(&next, "status.changed", 1);
+    home.kill_engine();
+    drop(merging.wait_with_output());
+    home.until_status(&first, "done");
+    begins(&home, &next, "working");
+    assert_eq!(home.task(&other)["status"], "pending");
+}
+
+#[test]
+fn a_worktree_in_which_an_agent_lives_is_lent_to_nobody_whatever_the_store_says() {
+    let (home, _) = full();
+    home.json(&["project", "update", "coffee", "--pool-size", "2"]);
+    let backup = home.path("backup");
+    home.json(&["backup", backup.to_str().unwrap()]);
+    let here = home.pipe("here");
+    let unknown = home.create("unknown", &format!("worker: tell {}; hang", here.path()), &[]);
+    here.hear();
+    let workspace = home.task(&unknown)["workspace"].as_str().unwrap().to_owned();
+    home.sluice(&["stop"]).done();
+    home.sluice(&["restore", backup.to_str().unwrap()]).done();
+    // The store knows nothing of the agent, and would have room.
+    let next = home.create("next", "worker: hang", &[]);
+    assert_eq!(home.task(&next)["attention"], "pool full");
+    let session = format!("{unknown}.1");
+    let list = home.json(&["workspace", "list"]);
+    assert_eq!(list["strays"], serde_json::json!([{ "session": session, "path": workspace }]), "{list:#}");
+    home.json(&["workspace", "gc"]);
+    assert!(std::path::Path::new(&workspace).exists(), "gc leaves it alone");
+    let checks = home.sluice(&["doctor", "--json"]).json()["checks"].to_string();
+    assert!(checks.contains(&format!("workspace end {session}")), "{checks}");
+    let own = home.json(&["task", "list"])["tasks"][0]["id"].as_str().unwrap().to_owned();
+    assert_eq!(home.refused(&["workspace", "end", &format!("{own}.1")]), "1 session_alive");
+    assert_eq!(home.refused(&["workspace", "end", "nobody.1"]), "3 not_found");
+    // Ended, it makes room, and what it did is kept.
+    std::fs::write(std::path::Path::new(&workspace).join("made"), "by somebody whom nobody knows\n").unwrap();
+    home.json(&["workspace", "end", &session]);
+    begins(&home, &next, "working");
+    let into = home.path("rescued");
+    home.json(&["workspace", "restore", &unknown, "--into", into.to_str().unwrap()]);
+    assert!(into.join("made").exists());
+}
