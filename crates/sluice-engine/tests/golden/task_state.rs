@@ -119,6 +119,7 @@ fn states() {
     for (name, place) in places() {
         add(format!("watch.{name}"), &|state| state.visit.watch = place);
     }
+    add("uprooted".into(), &|state| state.visit.uprooted = 2);
     let workspaces =
         vec![Workspace::Unbound, Workspace::Reserved(workspace_name()), Workspace::Bound(workspace_name())];
     for (name, workspace) in named(WORKSPACES, workspace, workspaces) {
