@@ -41,7 +41,7 @@ impl Rooms {
         }
         let open = ground.tasks.open();
         let in_use: Vec<&str> = open.iter().filter_map(|seen| had(&seen.state.workspace)).collect();
-        let living = ground.sessions.living();
+        let living = ground.sessions.at_work();
         let mut numbers: Vec<Number> = (1..=u32::try_from(size).unwrap_or(u32::MAX)).map(Number::numbered).collect();
         numbers.sort_by_key(|number| !is_lent_to(pool, number, task));
         for number in numbers {

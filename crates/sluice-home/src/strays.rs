@@ -16,7 +16,7 @@ use crate::workbench::GRACE;
 /// The living sessions that no open task and no run knows.
 pub(crate) fn find(ground: &Ground) -> Result<Vec<Stray>, Problem> {
     let mut found = Vec::new();
-    for (id, folder) in ground.sessions.living() {
+    for (id, folder) in ground.sessions.at_work() {
         if !is_known(ground, &id)? {
             found.push(Stray { session: id.to_string(), path: folder.display().to_string() });
         }
@@ -40,7 +40,7 @@ pub(crate) fn lived_in(ground: &Ground, pool: &Path) -> Vec<WorkspaceName> {
         let first = folder.strip_prefix(pool).ok()?.components().next()?;
         WorkspaceName::new(first.as_os_str().to_str()?).ok()
     };
-    ground.sessions.living().iter().filter_map(|(_, folder)| name(folder)).collect()
+    ground.sessions.at_work().iter().filter_map(|(_, folder)| name(folder)).collect()
 }
 
 /// Why it is not known whose a worktree is. `task` is the open task that has it.

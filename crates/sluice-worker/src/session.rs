@@ -143,7 +143,7 @@ impl Sessions {
     }
 
     /// The sessions that are alive, with the folder that each works in.
-    pub fn living(&self) -> Vec<(SessionId, PathBuf)> {
+    pub fn at_work(&self) -> Vec<(SessionId, PathBuf)> {
         let folder = |id: &SessionId| self.folder(id).spec().ok().flatten().map(|spec| spec.folder);
         self.watcher.known().into_iter().filter_map(|(id, _)| folder(&id).map(|folder| (id, folder))).collect()
     }
