@@ -314,7 +314,7 @@ fn a_crab_is_told_that_its_mission_was_cancelled() {
     assert_eq!(messages.recv().unwrap()["kind"]["type"], "task_assigned");
     house.service.cancel_run(&Who::person("somebody"), &mission, "not wanted".into()).unwrap();
     assert_eq!(messages.recv().unwrap()["kind"]["type"], "task_withdrawn");
-    assert_eq!(house.service.mission(&mission).unwrap()["status"], "failed");
+    assert_eq!(house.service.mission(&mission).unwrap()["status"], "cancelled");
     assert_eq!(house.state_of(&crab), "idle");
 }
 

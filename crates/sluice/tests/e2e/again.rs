@@ -22,10 +22,10 @@ fn ids(served: &Served, secret: &str) -> Vec<String> {
 
 #[test]
 fn what_was_answered_with_not_now_is_not_done_later() {
-    let home = Home::new();
-    home.sluice(&["stop"]).done();
+    let home = Home::empty();
     let cluster = Cluster::start();
     let served = Served::start(&home, &["--store", &cluster.database()]);
+    home.sluice(&["project", "add"]).done();
     let (_, secret) = token(&home, &["--scope", "person"]);
     let task = |branch: &str| json!({ "project": "coffee", "branch": branch, "summary": "Do it", "no_spawn": true });
     let first = served.ask("POST", "/v1/lifecycle/tasks", Some(&secret), &task("first").to_string());

@@ -71,8 +71,13 @@ fn live(workflow: &str, kill_after: Option<usize>) -> (String, usize) {
         let killer = scope.spawn(move || {
             let Some(after) = kill_after else { return };
             let give_up = Instant::now() + LONG;
-            let (mut commits, mut last, mut done) = (0, Value::Null, false);
+            let (mut commits, mut last, mut begun, mut done) = (0, Value::Null, false, false);
             while let Some(event) = happening.next(give_up) {
+                // The project was added before: of the task nothing has been promised yet.
+                begun |= event["type"] == "task.created";
+                if !begun {
+                    continue;
+                }
                 commits += usize::from(event["time"] != last);
                 last = event["time"].clone();
                 done |= event["data"]["to"] == "done";
@@ -145,7 +150,8 @@ fn end(home: &Home, id: &str) -> (String, usize) {
     let runs = runs.as_array().unwrap().iter().map(|run| word_of(run, "status")).collect::<Vec<_>>();
     let all = home.sluice(&["events", "--json"]).done().stdout;
     let all: Vec<Value> = all.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let mut times: Vec<&Value> = all.iter().map(|event| &event["time"]).collect();
+    let of_task = all.iter().skip_while(|event| event["type"] != "task.created");
+    let mut times: Vec<&Value> = of_task.map(|event| &event["time"]).collect();
     times.dedup();
     let end = format!(
         "{moves:?}\n{hooks:?}\n{sessions:?}\n{runs:?}\n{work}\n{log}\nleft: {:?}\nwindows: {:?}\n{} crashes, {}\n{}",
