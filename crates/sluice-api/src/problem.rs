@@ -131,6 +131,11 @@ impl Problem {
         problem.hint("look whether it is there; do not ask for it again")
     }
 
+    /// Whether what was asked is on its way to the store.
+    pub fn is_coming(&self) -> bool {
+        self.status == Status::Accepted
+    }
+
     /// Whether it is over by itself: whoever must, asks again, for the same thing.
     pub fn is_passing(&self) -> bool {
         matches!(self.status, Status::Unavailable | Status::Accepted)

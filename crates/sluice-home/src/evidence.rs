@@ -33,6 +33,9 @@ const ENDING: &str = ".jsonl";
 /// One line at a time.
 static WRITING: Mutex<()> = Mutex::new(());
 
+/// The performances under way whose beginning is written.
+static TOLD: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+
 /// The file of a run.
 fn file(ground: &Ground, run: &str) -> PathBuf {
     ground.places.evidence().join(format!("{run}{ENDING}"))
@@ -58,6 +61,11 @@ pub(crate) fn begin(ground: &Ground, setting: &Setting, wanted: &Perform) -> Rec
     let mut told = about("told", setting, wanted);
     told[what] = cut(text).into();
     told["started_at"] = written(began.0).into();
+    // Asked for again, because the store was away for instance, it is told the same.
+    let name = performance(&setting.id, wanted.step, wanted.attempt, wanted.part);
+    if !TOLD.lock().unwrap_or_else(PoisonError::into_inner).insert(name) {
+        return Record { is_kept: true, began };
+    }
     match append(ground, &setting.id, &told) {
         Ok(()) => Record { is_kept: true, began },
         Err(error) => {
@@ -92,6 +100,8 @@ impl Record {
         if !self.is_kept {
             return;
         }
+        let name = performance(&setting.id, wanted.step, wanted.attempt, wanted.part);
+        TOLD.lock().unwrap_or_else(PoisonError::into_inner).remove(&name);
         let (outcome, error) = match report {
             Report::Completed(outcome) => (outcome, None),
             Report::Failed { error, outcome, .. } => (outcome, Some(error)),
@@ -104,7 +114,7 @@ impl Record {
             "output": plain(&outcome.output),
             "stderr": cut(outcome.stderr.as_deref().unwrap_or_default()),
             "exit_code": outcome.exit_code,
-            "harness": ground.program_of(&performance(&setting.id, wanted.step, wanted.attempt, wanted.part)),
+            "harness": ground.program_of(&name),
             "usage": outcome.usage.as_deref().map(view_run::usage),
             "error": error,
             "started_at": written(self.began.0),
@@ -158,13 +168,19 @@ pub(crate) fn conclude(ground: &Ground, seen: &SeenRun) {
     if seen.state.end.is_none() {
         return;
     }
-    // Several may look at a run that has just ended.
-    let _one = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
     let is_it = |line: Value| line["kind"] == "verdict" && line["version"] == seen.version;
-    if last_line(&file(ground, &seen.id)).is_some_and(is_it) {
+    let is_written = || last_line(&file(ground, &seen.id)).is_some_and(is_it);
+    if is_written() {
         return;
     }
-    if let Err(error) = write(ground, &seen.id, &verdict(ground, seen)) {
+    // It asks git, and every step of every run writes here: so it is made before the lock is taken.
+    let verdict = verdict(ground, seen);
+    let _one = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
+    // Several may look at a run that has just ended.
+    if is_written() {
+        return;
+    }
+    if let Err(error) = write(ground, &seen.id, &verdict) {
         ground.log.line(&format!("run {} has no verdict record: {error}", seen.id));
     }
 }

@@ -161,7 +161,9 @@ impl House {
         let (actor, change) = Ledger::create(NAME, fact, ground.clock.now());
         let (actor, stream) = (Box::new(actor), ledger(number));
         let create = |token| Message::Create { token: Some(token), stream, actor, change, blobs: Vec::new() };
-        wait(reporter, &reporter.ask(create), NAME).map(drop)
+        let stored = wait(reporter, &reporter.ask(create), NAME);
+        // One that is on its way is in force: what is recorded from now on comes behind it.
+        if is_coming(&stored) { Ok(()) } else { stored.map(drop) }
     }
 }
 

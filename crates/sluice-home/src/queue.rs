@@ -3,9 +3,9 @@
 //! Nothing is called when a worktree becomes free. One thread looks after every change whether somebody waits and there
 //! is room, so that no way of making room can be forgotten.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sluice_api::Problem;
 use sluice_core::task::input::Room;
@@ -17,23 +17,30 @@ use crate::tasks::{Seen, stream};
 
 /// How long it takes at most until room is seen that nothing tells of: a session that nobody knew has ended, say.
 const BACKSTOP: Duration = Duration::from_secs(5);
+/// The shortest time between two looks.
+const PACE: Duration = Duration::from_millis(100);
 
 /// Looks until the home is closed.
 pub(crate) fn keep_going(ground: Weak<Ground>) {
-    let mut generation = 0;
+    let (mut generation, mut said) = (0, BTreeMap::new());
     loop {
         let Some(strong) = ground.upgrade() else { return };
-        look(&strong);
+        look(&strong, &mut said);
         let tasks = strong.tasks.clone();
         drop(strong);
+        // To look costs git processes, and a busy home changes all the time.
+        let looked = Instant::now();
         generation = tasks.wait_past(generation, BACKSTOP);
+        std::thread::park_timeout(PACE.saturating_sub(looked.elapsed()));
     }
 }
 
 /// Begins whoever can, once.
-fn look(ground: &Arc<Ground>) {
+fn look(ground: &Arc<Ground>, said: &mut BTreeMap<String, String>) {
     let mut full: BTreeSet<String> = BTreeSet::new();
-    for seen in ground.tasks.waiting() {
+    let waiting = ground.tasks.waiting();
+    said.retain(|task, _| waiting.iter().any(|seen| seen.id == *task));
+    for seen in waiting {
         let project = &seen.state.about.project;
         if full.contains(project) {
             continue;
@@ -43,8 +50,11 @@ fn look(ground: &Arc<Ground>) {
             Ok(false) => drop(full.insert(project.clone())),
             // It cannot begin; the next may.
             Err(problem) => {
-                let why = problem.message;
-                ground.log.line(&format!("task {} waits for a worktree and cannot begin: {why}", seen.id));
+                if said.get(&seen.id) != Some(&problem.message) {
+                    let why = &problem.message;
+                    ground.log.line(&format!("task {} waits for a worktree and cannot begin: {why}", seen.id));
+                    said.insert(seen.id.clone(), problem.message);
+                }
             }
         }
     }
@@ -56,11 +66,10 @@ fn begin_if_room(ground: &Ground, seen: &Seen) -> Result<bool, Problem> {
     if room == Room::Full {
         return Ok(false);
     }
-    let begun = ground
-        .evidence(seen)
-        .and_then(|evidence| ask(ground, &seen.id, Input::Spawn { by: Asker::Engine, evidence, room }));
+    let spawn = |evidence| Input::Spawn { by: Asker::Engine, evidence, room: room.clone() };
+    let begun = ground.evidence(seen).and_then(|evidence| ask(ground, &seen.id, spawn(evidence)));
     ground.tasks.refresh(&stream(&seen.id));
-    ground.rooms.settle(&seen.id);
+    ground.rooms.answered(&seen.id, &room, &begun);
     begun.map(|_| true)
 }
 

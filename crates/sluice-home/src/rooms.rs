@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use sluice_api::problem::{Problem, Status};
 use sluice_core::task::input::Room;
 use sluice_core::task::state::{Workspace, WorkspaceName};
 use sluice_worker::session::SessionId;
@@ -19,6 +20,8 @@ use crate::ground::{Ground, session_of};
 struct Promise {
     task: String,
     askers: usize,
+    /// What takes it up is on its way to the store, and nobody waits for it any more.
+    is_queued: bool,
 }
 
 /// Promises, by worktree.
@@ -40,6 +43,9 @@ impl Rooms {
             return Room::Reserved(WorkspaceName(name.clone()));
         }
         let open = ground.tasks.open();
+        // What was on its way is there, or its task is over: then the worktree is the task's own, or free.
+        let waits = |task: &str| open.iter().any(|seen| seen.id == task && had(&seen.state.workspace).is_none());
+        promised.retain(|_, promise| promise.askers > 0 || waits(&promise.task));
         let in_use: Vec<&str> = open.iter().filter_map(|seen| had(&seen.state.workspace)).collect();
         let living = ground.sessions.at_work();
         let mut numbers: Vec<Number> = (1..=u32::try_from(size).unwrap_or(u32::MAX)).map(Number::numbered).collect();
@@ -49,7 +55,7 @@ impl Rooms {
             let name = folder.display().to_string();
             let is_free = !in_use.contains(&name.as_str()) && !promised.contains_key(&name);
             if is_free && !has_other_agents(&living, &folder, task) && is_given_back(pool, &number, task) {
-                promised.insert(name.clone(), Promise { task: task.to_owned(), askers: 1 });
+                promised.insert(name.clone(), Promise { task: task.to_owned(), askers: 1, is_queued: false });
                 return Room::Reserved(WorkspaceName(name));
             }
         }
@@ -61,8 +67,19 @@ impl Rooms {
         self.promised().retain(|_, promise| {
             let is_its = promise.task == task;
             promise.askers = promise.askers.saturating_sub(usize::from(is_its));
-            !is_its || promise.askers > 0
+            !is_its || promise.askers > 0 || promise.is_queued
         });
+    }
+
+    /// The same, after what was asked for with it was answered. What is still on its way keeps its worktree.
+    pub(crate) fn answered<T>(&self, task: &str, room: &Room, answer: &Result<T, Problem>) {
+        if !matches!(room, Room::Reserved(_)) {
+            return; // it was promised nothing
+        }
+        if answer.as_ref().is_err_and(|problem| problem.status == Status::Accepted) {
+            self.promised().values_mut().filter(|it| it.task == task).for_each(|it| it.is_queued = true);
+        }
+        self.settle(task);
     }
 }
 

@@ -43,7 +43,7 @@ use sluice_engine::actor::Said;
 use sluice_engine::host::{Asked, Claim, Host, Parts, Reporter};
 use sluice_engine::reactor::{Answer, Message, Recorded};
 use sluice_engine::workers::{Offer, WorkerId};
-use sluice_store::{Store, StoreError};
+use sluice_store::{Meaning, Store, StoreError};
 use sluice_worker::process::Strays;
 
 use crate::attached;
@@ -255,9 +255,9 @@ pub(crate) fn refused(refusal: &Refusal) -> Problem {
 pub(crate) fn begin(ground: &Ground, seen: &Seen, by: Asker) -> Result<Recorded, Problem> {
     let evidence = ground.evidence(seen)?;
     let room = room(ground, seen)?;
-    let asked = ask(ground, &seen.id, Input::Spawn { by, evidence, room });
+    let asked = ask(ground, &seen.id, Input::Spawn { by, evidence, room: room.clone() });
     ground.tasks.refresh(&stream(&seen.id));
-    ground.rooms.settle(&seen.id);
+    ground.rooms.answered(&seen.id, &room, &asked);
     asked
 }
 
@@ -278,8 +278,11 @@ fn verify(store: &Store, tasks: &Arc<Tasks>) -> Result<(), Problem> {
     let (store, tasks) = (store.clone(), tasks.clone());
     let look = move || match store.verify() {
         Ok(found) => found.into_iter().for_each(|damage| tasks.note(damage)),
-        // It is asked for again by whoever needs something of it.
-        Err(error) => tasks.note_damage(STORE.to_owned(), described(&error)),
+        Err(error) => match error.meaning() {
+            Meaning::Damaged => tasks.note_damage(STORE.to_owned(), described(&error)),
+            // It says nothing about what is stored; each read looks at what it reads all the same.
+            Meaning::Unavailable(_) | Meaning::Refused | Meaning::Unusable => {}
+        },
     };
     if bytes <= LARGEST_AT_ONCE {
         look();

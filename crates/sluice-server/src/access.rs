@@ -38,7 +38,7 @@ const SEEN_BY_WORKERS: [&str; 8] = [
 const SEEN_BY_SESSIONS: [&str; 3] = ["/v1/lifecycle/tasks/here", "/v1/workflows", "/v1/openapi.json"];
 /// Where a task is looked at, and where a run is.
 const TASKS: [&str; 1] = ["/v1/lifecycle/tasks"];
-const RUNS: [&str; 3] = ["/v1/runs", "/v1/processes", "/workflows"];
+const RUNS: [&str; 3] = ["/v1/recipe/runs", "/v1/processes", "/workflows"];
 /// The longest path that is written down.
 const LONGEST_PATH: usize = 200;
 

@@ -1,8 +1,10 @@
 //! Checks a recipe. This file goes through the steps and makes the definition; the questions stand beside it:
-//! [`order`] (who waits for whom), [`scope`] (which values a text or condition can read), [`cost`] (how many agents).
+//! [`order`] (who waits for whom), [`reach`] (who can run at all), [`scope`] (which values a text or condition can
+//! read), [`cost`] (how many agents).
 
 mod cost;
 mod order;
+mod reach;
 mod scope;
 
 use std::collections::BTreeMap;
@@ -10,7 +12,6 @@ use std::collections::btree_map::Entry;
 use std::time::Duration;
 
 use super::{texts, too_many};
-use crate::expr::decide::{Decider, Domain, TooComplex};
 use crate::expr::{Expr, Op, Value};
 use crate::findings::Findings;
 use crate::lifecycle::Permissions;
@@ -20,9 +21,9 @@ use crate::recipe::draft;
 pub use crate::recipe::draft::Draft;
 use crate::recipe::{
     Data, Dialect, Input, InputKind, Items, Join, LoopBack, OnExhausted, Prompt, Recipe, Repeat, Retry, RunHook, Step,
-    StepId, TaskWork, Trigger, Work,
+    TaskWork, Trigger, Work,
 };
-use crate::span::{At, FileId, Span, Text};
+use crate::span::{At, FileId, Text};
 use crate::text::{Command, Reading, Syntax, Template};
 use order::Order;
 use scope::{Place, Scope};
@@ -109,7 +110,7 @@ pub fn check(draft: &Draft, findings: &mut Findings) -> Option<Recipe> {
     let definition = Checker { draft, words, scope, order: &order, files, findings }.definition(inputs);
     let definition = definition?;
     if findings.errors() == errors {
-        unreachable(draft, &definition, findings);
+        reach::check(draft, &definition, findings);
         cost::check(draft, &definition, &order, findings);
     }
     (!findings.has_hole()).then_some(definition)
@@ -479,43 +480,4 @@ fn failed_review(condition: &Expr) -> Option<&str> {
     let Value::Text(text) = &compare.value else { return None };
     let asks = matches!((compare.op, text.as_str()), (Op::Equal, "FAIL") | (Op::NotEqual, "PASS"));
     (asks && compare.path.tail() == ["result"]).then(|| compare.path.head())
-}
-
-/// Steps whose condition, with those of the steps that must have completed, can never hold.
-fn unreachable(draft: &Draft, recipe: &Recipe, findings: &mut Findings) {
-    let words = Words::of(draft.dialect);
-    let mut decider = Decider::new(Domain::Anything);
-    for (step, written) in recipe.steps.iter().zip(&draft.steps) {
-        let needed: &[StepId] = match step.join {
-            Join::AllCompleted => &step.needs,
-            Join::NoneFailed | Join::AnyCompleted => &[],
-        };
-        let others = needed.iter().filter_map(|need| recipe.step(*need).condition.as_ref());
-        let all: Vec<&Expr> = step.condition.iter().chain(others).collect();
-        if all.is_empty() {
-            continue;
-        }
-        let span = written.condition.as_ref().map_or(written.name.span, |text| text.span);
-        match decider.witness(&all, &[]) {
-            Ok(None) => {}
-            Ok(Some(_)) => continue,
-            Err(TooComplex) => return findings.add(undecided(&step.name, words.condition, span)),
-        }
-        let why = match all.len() {
-            1 => format!("no values satisfy its `{}`", words.condition),
-            _ => format!(
-                "no values satisfy its `{}` and those of the steps it needs, all of which must complete",
-                words.condition
-            ),
-        };
-        findings.add(
-            Problem::new(Code::UnreachableStep, span, format!("the step `{}` can never run", step.name)).note(why),
-        );
-    }
-}
-
-fn undecided(step: &StepName, condition: &str, span: Span) -> Problem {
-    let message = format!("whether the step `{step}` can ever run was not decided: its `{condition}` is too entangled");
-    Problem::new(Code::Undecided, span, message)
-        .note(format!("because of it no `{condition}` of the steps after it was judged"))
 }

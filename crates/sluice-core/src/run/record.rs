@@ -38,18 +38,11 @@ pub(super) fn record<B: Book>(book: &mut B, plan: &Plan, event: &Event) {
         Event::Started { .. } => {}
         Event::StepReady(step) => change(book, plan, *step, Happening::Ready, StepStatus::Ready),
         Event::StepStarted { step, attempt, at, items } => {
-            if let Some(items) = items {
-                for (index, value) in (0u32..).zip(items) {
-                    book.set_item(*step, index, ItemState::new(value.clone()));
-                }
+            for (index, value) in (0u32..).zip(items.iter().flatten()) {
+                book.set_item(*step, index, ItemState::new(value.clone()));
             }
             let progress = beginning(book, plan, *step, items.as_ref().map(Vec::len));
-            change(book, plan, *step, Happening::Started, StepStatus::Running(progress));
-            let state = book.step_mut(*step);
-            state.said.clear();
-            state.attempts = *attempt;
-            state.since = *attempt;
-            state.began = Some(*at);
+            started(book, plan, *step, *attempt, *at, progress);
         }
         Event::PartStarted { step, part } => part_started(book, *step, *part),
         Event::PartEnded { step, part, result } => part_ended(book, *step, *part, result),
@@ -107,6 +100,15 @@ pub(super) fn record<B: Book>(book: &mut B, plan: &Plan, event: &Event) {
         }
         Event::Ended { end, at } => ended(book, plan, end, *at),
     }
+}
+
+fn started<B: Book>(book: &mut B, plan: &Plan, step: StepId, attempt: u32, at: Moment, progress: Progress) {
+    change(book, plan, step, Happening::Started, StepStatus::Running(progress));
+    let state = book.step_mut(step);
+    state.said.clear();
+    state.attempts = attempt;
+    state.since = attempt;
+    state.began = Some(at);
 }
 
 /// Another attempt will be made. One whose worker went away goes on with the turns it had.

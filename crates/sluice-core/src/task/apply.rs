@@ -68,15 +68,7 @@ impl TaskState {
                 }
                 self.push_turn(*turn, 0, jobs);
             }
-            Event::Respawning { turn, place, .. } => {
-                self.visit.watch = *place;
-                let start = Start { state: self.status, prompt: StatePrompt::Respawn, place: *place, again: true };
-                let jobs = match runs::only(lifecycle, self.status) {
-                    true => self.run_again(),
-                    false => VecDeque::from([Job::Start(start)]),
-                };
-                self.push_turn(*turn, 0, jobs);
-            }
+            Event::Respawning { turn, place, .. } => self.respawning(lifecycle, *turn, *place),
             Event::Crashed { count, .. } => self.crash_count = *count,
             Event::Updated(Update::Summary(text)) => self.about.summary.clone_from(text),
             Event::Updated(Update::Branch(name)) => self.about.branch.clone_from(name),
@@ -123,6 +115,16 @@ impl TaskState {
             Event::Merged { commit, .. } => self.merged.clone_from(commit),
             Event::Created(_) | Event::Advanced { .. } | Event::Cancelled | Event::NotWritten(_) => {}
         }
+    }
+
+    fn respawning(&mut self, lifecycle: &Lifecycle, turn: u32, place: Place) {
+        self.visit.watch = place;
+        let start = Start { state: self.status, prompt: StatePrompt::Respawn, place, again: true };
+        let jobs = match runs::only(lifecycle, self.status) {
+            true => self.run_again(),
+            false => VecDeque::from([Job::Start(start)]),
+        };
+        self.push_turn(turn, 0, jobs);
     }
 
     fn moved(&mut self, lifecycle: &Lifecycle, moved: &Moved) {

@@ -13,6 +13,8 @@ use crate::workers::{WorkerId, Workers};
 
 /// Who was stopped for this part of a lease may have missed the signs that its worker gave.
 const GOOD_PART: i64 = 3;
+/// No lease is shorter, in milliseconds.
+const SHORTEST_LEASE_MS: i64 = 1000;
 
 impl Reactor {
     pub(super) fn hand_out(&mut self, now: Moment) {
@@ -109,6 +111,9 @@ impl Reactor {
     /// Whoever drives this was stopped for so long, and could hear nobody: a lease of which that is a good part is given a
     /// whole term from now on.
     pub fn slept(&mut self, for_ms: i64, now: Moment) {
+        if for_ms < SHORTEST_LEASE_MS / GOOD_PART {
+            return;
+        }
         for (stream, slot) in &mut self.slots {
             for (id, handed) in &mut slot.handed {
                 let lease = handed.worker.as_ref().and_then(|worker| self.workers.lease_of(worker));

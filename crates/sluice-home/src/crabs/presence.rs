@@ -127,7 +127,9 @@ impl Crabs {
         let entries = self.too_many().into_iter().map(|old| (format!("crab/{old}"), None));
         let entries = entries.chain([(format!("crab/{id}"), Some(entry(&crab)))]).collect();
         let data = json!({ "crab_id": id, "colony_id": crab.colony, "name": crab.name, "role": crab.role });
-        ground.house.record(ground, Happened { kind: "crab.registered", actor: &id, data, entries })?;
+        let registered = Happened { kind: "crab.registered", actor: &id, data, entries };
+        // It is in force as soon as it is on its way.
+        ground.house.record(ground, registered).or_else(|it| if it.is_coming() { Ok(()) } else { Err(it) })?;
         offer(ground, &id, &crab, 1);
         let mut inner = self.inner();
         let old = inner.crabs.remove(&id);

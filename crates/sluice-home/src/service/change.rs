@@ -55,10 +55,10 @@ impl Service {
         } else {
             Room::Unasked
         };
-        let input = Input::Move { by: who.to(id), to: StateName::new(to), evidence, room };
+        let input = Input::Move { by: who.to(id), to: StateName::new(to), evidence, room: room.clone() };
         let asked = ask(&self.ground, id, input);
         self.ground.tasks.refresh(&stream(id));
-        self.ground.rooms.settle(id);
+        self.ground.rooms.answered(id, &room, &asked);
         asked
     }
 

@@ -142,6 +142,10 @@ fn about(ground: &Ground, project: &Project, wanted: &CreateTask, id: &str) -> R
         Some(branch) => {
             let pool = ground.projects.pool(project)?;
             pool.repository().check_branch(branch).map_err(|error| git(&error))?;
+            if branch == pool.repository().default_branch() {
+                let message = format!("`{branch}` is the default branch, and no task's");
+                return Err(Problem::bad_request(message).hint("name another branch; merging brings it there"));
+            }
             branch.clone()
         }
         None => format!("{OWN_BRANCH}{id}"),

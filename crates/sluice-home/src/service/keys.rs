@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use sluice_api::Problem;
+use sluice_api::problem::{Problem, Status};
 use sluice_engine::host::Clock;
 use sluice_engine::reactor::Message;
 use sluice_engine::record::Record;
@@ -183,7 +183,13 @@ impl Service {
         let (actor, change) = Record::holding(KIND, event, data);
         let (actor, stream) = (Box::new(actor), stream.clone());
         let create = |token| Message::Create { token: Some(token), stream, actor, change, blobs: Vec::new() };
-        wait(reporter, &reporter.ask(create), "the key").map(drop)
+        match wait(reporter, &reporter.ask(create), "the key") {
+            // The key is not yet stored, so nothing is made under it.
+            Err(problem) if problem.status == Status::Accepted => {
+                Err(Problem::unavailable("the store does not answer").hint("ask again with the same key"))
+            }
+            stored => stored.map(drop),
+        }
     }
 }
 

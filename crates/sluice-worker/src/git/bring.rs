@@ -4,10 +4,13 @@
 //! there is noted first: an engine that is killed meanwhile finishes it at its next look. So no worktree ever holds
 //! conflict markers of ours, and nothing that is half brought there is committed.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use super::{Call, GitError, Repository, path_of, shown};
+use super::{GitError, Repository, path_of, shown};
 use crate::merge::{commit_tree, merged_tree};
 
 /// The note of what is being brought into a worktree: the commit it stood at and the one it will stand at.
@@ -74,8 +77,9 @@ impl Repository {
         brought
     }
 
-    /// Finishes what an engine that was killed has begun to bring into a worktree. The files that it writes were clean
-    /// when it began, so what stands in them is the old or the new, or half of the new.
+    /// Finishes what an engine that was killed has begun to bring into a worktree. What stands in a file that it writes
+    /// is the old or the new, or half of the new; anything else was written by somebody else, and stays: git may never
+    /// have begun, or have refused because of it.
     fn finish_bringing(&self, worktree: &Path) -> Result<(), GitError> {
         let admin = admin(worktree)?;
         let note = admin.join(BRINGING);
@@ -84,19 +88,61 @@ impl Repository {
         let head = call().args(["rev-parse", "--verify", "HEAD^{commit}"]).text()?;
         if let Some((old, new)) = text.split_once(' ').filter(|(old, _)| *old == head) {
             crate::workspace::break_stale_locks(&admin);
-            self.bring(&call, old, new)?;
+            self.bring(worktree, old, new)?;
         }
         fs::remove_file(&note).map_err(GitError::file("cannot remove", &note))
     }
 
-    fn bring(&self, call: &dyn Fn() -> Call, old: &str, new: &str) -> Result<(), GitError> {
+    fn bring(&self, worktree: &Path, old: &str, new: &str) -> Result<(), GitError> {
+        let call = || self.git().at(worktree);
         let paths = call().args(["diff-tree", "-r", "-z", "--no-renames", "--name-only", old, new]).bytes()?;
+        let mut files = Vec::new();
+        for path in paths.split(|byte| *byte == 0).filter(|path| !path.is_empty()) {
+            if self.is_anothers(worktree, path, old, new)? {
+                files.push(shown(path));
+            }
+        }
+        if !files.is_empty() {
+            return Err(GitError::Unresolved { folder: worktree.to_owned(), files });
+        }
         if !paths.is_empty() {
             let restore = call().option("--literal-pathspecs").args(["restore", "--staged", "--worktree"]);
             let from = format!("--source={new}");
             restore.args([&from, "--pathspec-from-file=-", "--pathspec-file-nul"]).input(paths).run()?;
         }
         call().args(["update-ref", "-m", "sluice: merge", "HEAD", new, old]).run()
+    }
+
+    /// Whether a file holds something that is neither its old nor its new content, nor the beginning of the new.
+    fn is_anothers(&self, worktree: &Path, path: &[u8], old: &str, new: &str) -> Result<bool, GitError> {
+        let file = path_of(worktree, path);
+        let found = match fs::symlink_metadata(&file) {
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(false),
+            Err(error) => return Err(GitError::file("cannot read", &file)(error)),
+            Ok(found) => found,
+        };
+        if found.is_symlink() {
+            let here = fs::read_link(&file).map_err(GitError::file("cannot read", &file))?;
+            let here = here.as_os_str().as_encoded_bytes();
+            let of = |commit| self.content(worktree, commit, path, "blob");
+            return Ok(of(old)?.as_deref() != Some(here) && of(new)?.as_deref() != Some(here));
+        }
+        if !found.is_file() {
+            return Ok(true);
+        }
+        // As it would be checked out, so that line ends and filters do not matter.
+        let here = fs::read(&file).map_err(GitError::file("cannot read", &file))?;
+        let is_old = self.content(worktree, old, path, "--filters")?.is_some_and(|old| old == here);
+        let is_new = self.content(worktree, new, path, "--filters")?.is_some_and(|new| new.starts_with(&here));
+        Ok(!is_old && !is_new)
+    }
+
+    /// A file as a commit has it.
+    fn content(&self, worktree: &Path, commit: &str, path: &[u8], how: &str) -> Result<Option<Vec<u8>>, GitError> {
+        let name = [commit.as_bytes(), b":", path].concat();
+        let call = self.git().at(worktree).looking().args(["cat-file", how]).args([OsStr::from_bytes(&name)]);
+        let ended = call.answer()?;
+        Ok((ended.code == Some(0)).then_some(ended.stdout))
     }
 }
 

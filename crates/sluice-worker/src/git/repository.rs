@@ -245,8 +245,10 @@ impl Repository {
 /// Refuses what git would not take as the name of a branch, or would take for something else.
 pub(crate) fn check_branch_name(git: &Git, folder: &Path, name: &str) -> Result<(), GitError> {
     let refused = || GitError::BranchName { name: name.chars().take(200).collect() };
-    // An argument cannot hold a NUL, and the file of a reference has a longest name.
-    if name.is_empty() || name == "@" || name.starts_with('-') || name.contains('\0') || name.len() > 200 {
+    // An argument cannot hold a NUL, and the file of a reference has a longest name. `refs/heads/main` as the name of a
+    // branch would make `main` mean two things to git.
+    let is_whole = name.starts_with("refs/") || name == "HEAD";
+    if is_whole || name.is_empty() || name == "@" || name.starts_with('-') || name.contains('\0') || name.len() > 200 {
         return Err(refused());
     }
     // git expands `@{-1}`; what it gives back must be what was said.

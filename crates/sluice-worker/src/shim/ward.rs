@@ -58,15 +58,26 @@ fn tend(lease: &Lease, line: &[OsString]) -> io::Result<Option<WaitStatus>> {
             Keeping::Kept => kept.go_on(),
             Keeping::Lapsed => kept.pause(),
             Keeping::Gone => {
-                let below = descendants(getpid().as_raw_nonzero().get());
-                for identity in below {
-                    identity.signal(Signal::KILL);
-                }
-                let _ = wait(WaitOptions::empty());
+                kept.pause();
+                kill_all();
                 return Ok(None);
             }
         }
         kept.wait(&signals)?;
+    }
+}
+
+/// Kills all that is below, until nothing is: what was forked meanwhile too.
+fn kill_all() {
+    loop {
+        let below = descendants(getpid().as_raw_nonzero().get());
+        if below.is_empty() {
+            return;
+        }
+        for identity in below {
+            identity.signal(Signal::KILL);
+        }
+        let _ = wait(WaitOptions::empty());
     }
 }
 

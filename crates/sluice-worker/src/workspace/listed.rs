@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::Path;
 
 use super::site::Site;
@@ -78,9 +79,12 @@ fn is_sparse(site: &Site) -> Result<bool, GitError> {
 
 /// Whether a folder for another repository holds something that is nowhere else.
 fn holds_work(site: &Site, folder: &Path) -> bool {
-    let Ok(mut entries) = fs::read_dir(folder) else { return false };
-    if entries.next().is_none() {
-        return false;
+    match fs::read_dir(folder).map(|mut entries| entries.next().is_none()) {
+        Ok(true) => return false,
+        Ok(false) => {}
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return false,
+        // What cannot be looked at may hold anything.
+        Err(_) => return true,
     }
     let link = fs::read(folder.join(".git")).ok().and_then(|link| super::site::link_target(&link));
     let Some(repository) = link.and_then(|named| fs::canonicalize(folder.join(named)).ok()) else { return true };

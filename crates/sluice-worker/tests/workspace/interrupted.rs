@@ -97,3 +97,26 @@ fn a_lending() {
         }
     }
 }
+
+/// An engine that was killed before git began to merge finds its note beside files that somebody has changed since.
+#[test]
+fn what_was_to_be_brought_does_not_overwrite_what_somebody_wrote() {
+    let ground = Ground::new();
+    let folder = ground.repository_folder();
+    ground.sh(
+        &folder,
+        "echo old > f; echo old > g; git add f g; git commit -qm old; git switch -qc item; echo new > f; echo new > g; \
+         git commit -qam new; git switch -q main; printf '%s %s' $(git rev-parse main item) > .git/sluice-bringing",
+    );
+    let repository = Repository::open(ground.git(), &folder, None).unwrap();
+    std::fs::write(folder.join("f"), "written meanwhile\n").unwrap();
+    let error = repository.commit_all(&folder, "x").unwrap_err();
+    assert!(matches!(&error, GitError::Unresolved { files, .. } if files == &["f"]), "{error}");
+    assert_eq!(std::fs::read_to_string(folder.join("f")).unwrap(), "written meanwhile\n");
+    // Half of the new is ours, and so is what is not there.
+    std::fs::write(folder.join("f"), "ne").unwrap();
+    std::fs::remove_file(folder.join("g")).unwrap();
+    assert_eq!(repository.commit_all(&folder, "x").unwrap(), None);
+    assert_eq!(std::fs::read_to_string(folder.join("f")).unwrap(), "new\n");
+    assert_eq!(std::fs::read_to_string(folder.join("g")).unwrap(), "new\n");
+}

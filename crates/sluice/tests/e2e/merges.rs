@@ -50,6 +50,16 @@ fn picture(home: &Home, id: &str) -> String {
 }
 
 /// Every case of one workspace, in one table: what is done there, what a merge says, with force, and the way out.
+/// What would be confused with the default branch is no branch of a task.
+#[test]
+fn the_default_branch_is_no_tasks() {
+    let home = Home::new();
+    for name in ["main", "refs/heads/main", "HEAD"] {
+        let said = home.sluice(&["task", "create", name, "x", "--harness", "demo"]);
+        assert_eq!(said.code, 2, "{said:?}");
+    }
+}
+
 #[test]
 fn work_that_is_not_in_the_judged_commit_is_never_closed_over() {
     let home = Home::new();
