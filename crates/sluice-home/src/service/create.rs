@@ -144,7 +144,8 @@ fn about(ground: &Ground, project: &Project, wanted: &CreateTask, id: &str) -> R
             pool.repository().check_branch(branch).map_err(|error| git(&error))?;
             if branch == pool.repository().default_branch() {
                 let message = format!("`{branch}` is the default branch, and no task's");
-                return Err(Problem::bad_request(message).hint("name another branch; merging brings it there"));
+                let problem = Problem::new(Status::Refused, "default_branch", message);
+                return Err(problem.hint("name another branch; merging brings it there"));
             }
             branch.clone()
         }
