@@ -31,7 +31,11 @@ pub(crate) fn over(ground: &Arc<Ground>, task: &str, number: Number, id: &Sessio
                 Cause::Itself | Cause::Asked | Cause::TimeLimit | Cause::TerminalGone | Cause::Unkept,
             ) => Exit::Code(*code),
             (End::Signal(signal), _) => Exit::Signal(*signal),
-            (End::NotStarted(_), _) => Exit::Lost,
+            // There was no agent that could crash. The next start says why there is none, as a rule before it answers.
+            (End::NotStarted(_), _) => {
+                ground.uproot(task);
+                Exit::Uprooted
+            }
         },
         How::Lost { .. } => Exit::Lost,
     };

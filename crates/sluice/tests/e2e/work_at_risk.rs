@@ -166,7 +166,7 @@ fn a_task_file_that_was_deleted_passes_no_gate() {
     let script = format!("worker: commit; write Handoff \"DONE: all\"; wait for {}\nreviewer: review pass", on.path());
     let id = home.create("brew", &script, &[]);
     let file = home.worktree_file(&id);
-    home.until(&id, "handing over", |_| std::fs::read_to_string(&file).is_ok_and(|text| text.contains("DONE: all")));
+    home.until(&id, "handing over", |_| std::fs::read_to_string(&file).is_ok_and(|text| text.contains("\n## Handoff")));
     // Whoever asks for its text has it kept, in the home too once the task is moved.
     home.json(&["task", "file", &id]);
     std::fs::copy(&file, home.home_file(&id)).unwrap();
