@@ -247,7 +247,7 @@ pub(crate) fn check_branch_name(git: &Git, folder: &Path, name: &str) -> Result<
     let refused = || GitError::BranchName { name: name.chars().take(200).collect() };
     // An argument cannot hold a NUL, and the file of a reference has a longest name. `refs/heads/main` as the name of a
     // branch would make `main` mean two things to git.
-    let is_whole = name.starts_with("refs/") || name == "HEAD";
+    let is_whole = name.starts_with("refs/");
     if is_whole || name.is_empty() || name == "@" || name.starts_with('-') || name.contains('\0') || name.len() > 200 {
         return Err(refused());
     }
