@@ -71,7 +71,8 @@ fn fuzz(cases: u32, seed: Option<&str>) -> Result<(), String> {
     let mut command = Command::new(tester);
     command.current_dir(&home.folder).args(["run", &format!("{}/v1/openapi.json", served.url)]);
     command.args(["--header", &format!("Authorization: Bearer {secret}"), "--max-examples", &cases.to_string()]);
-    command.args(["--workers", "2", "--no-color"]);
+    // Two workers parse their own sources at once, and Python 3.11 cannot: "AST constructor recursion depth mismatch".
+    command.args(["--workers", "1", "--no-color"]);
     command.args(seed.into_iter().flat_map(|seed| ["--seed", seed]));
     for (path, _) in EXCLUDED {
         command.args(["--exclude-path", path]);
