@@ -11,6 +11,7 @@ cargo xtask bench [WORD]   measure beside the floor and print one table; WORD: o
 cargo xtask bench scripts   measure script steps beside make and ninja
 cargo xtask fleet [--missions N] [--store sqlite|postgres] [--seed K] [--pace MS]   200 missions, while workers and the
                             engine are killed at random; at most MS milliseconds lie between two kills
+cargo xtask golden-home --name COMMIT [--program PATH]   keep a home of this engine, or of an earlier one, for the tests
 cargo xtask pg-chaos [--minutes N] [--seed K]   30 minutes of runs, while their PostgreSQL is stopped, cut off, read-only
 cargo xtask sim --seeds N   live N simulated lives of the engine; --seed K lives one again
 cargo xtask takeover [--times N] [--seed K]   two engines take one PostgreSQL over from each other, 100 times
@@ -24,6 +25,7 @@ const FLEET: [(&str, &str); 4] = [
     ("--pace", "FLEET_PACE_MS"),
 ];
 const TAKEOVER: [(&str, &str); 2] = [("--times", "TAKEOVER_TIMES"), ("--seed", "TAKEOVER_SEED")];
+const GOLDEN: [(&str, &str); 2] = [("--name", "GOLDEN_NAME"), ("--program", "GOLDEN_PROGRAM")];
 const CHAOS: [(&str, &str); 2] = [("--minutes", "CHAOS_MINUTES"), ("--seed", "CHAOS_SEED")];
 
 fn main() -> ExitCode {
@@ -37,6 +39,7 @@ fn main() -> ExitCode {
         }
         ["fleet", rest @ ..] => long("as_many_as_are_wanted", &FLEET, rest),
         ["takeover", rest @ ..] => long("as_many_takeovers_as_are_wanted", &TAKEOVER, rest),
+        ["golden-home", rest @ ..] => long("as_a_golden_home_is_made", &GOLDEN, rest),
         ["pg-chaos", rest @ ..] => long("as_many_minutes_as_are_wanted", &CHAOS, rest),
         ["sim", rest @ ..] => cargo(&["run", "--release", "--quiet", "--package", "sluice-sim", "--"], rest),
         _ => {

@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
 mod e2e {
+    pub(crate) mod archive;
     pub(crate) mod described;
     pub(crate) mod home;
     pub(crate) mod process;
@@ -31,6 +32,7 @@ mod e2e {
     pub(crate) mod fence;
     pub(crate) mod fleet;
     pub(crate) mod fleet_under_fire;
+    pub(crate) mod golden_homes;
     pub(crate) mod grimoires;
     pub(crate) mod homes;
     pub(crate) mod hostile;

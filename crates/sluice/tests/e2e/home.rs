@@ -44,6 +44,8 @@ impl Ran {
 /// A temporary folder with everything a test needs in it.
 pub(crate) struct Home {
     root: PathBuf,
+    /// The `sluice` that is driven.
+    binary: PathBuf,
     _folder: tempfile::TempDir,
 }
 
@@ -51,18 +53,28 @@ impl Home {
     /// A home without a project, and a repository `coffee` with one commit.
     pub(crate) fn empty() -> Home {
         let folder = tempfile::Builder::new().prefix("e2e-").tempdir().unwrap();
-        let root = folder.path().canonicalize().unwrap();
-        let home = Home { root, _folder: folder };
-        for name in ["user", "coffee"] {
-            std::fs::create_dir(home.path(name)).unwrap();
-        }
-        home.git(&["init", "--quiet", "--initial-branch=main"]);
-        home.git(&["config", "user.name", "Somebody"]);
-        home.git(&["config", "user.email", "somebody@example.invalid"]);
-        std::fs::write(home.repository().join("README.md"), "# Coffee\n").unwrap();
-        home.git(&["add", "README.md"]);
-        home.git(&["commit", "--quiet", "-m", "begin"]);
+        let home = Home::in_folder(folder, env!("CARGO_BIN_EXE_sluice").into());
+        home.furnish();
         home
+    }
+
+    /// A home in a folder that may have everything in it already, driven by a `sluice` that may be an earlier one.
+    pub(crate) fn in_folder(folder: tempfile::TempDir, binary: PathBuf) -> Home {
+        let root = folder.path().canonicalize().unwrap();
+        Home { root, binary, _folder: folder }
+    }
+
+    /// Makes the repository.
+    pub(crate) fn furnish(&self) {
+        for name in ["user", "coffee"] {
+            std::fs::create_dir(self.path(name)).unwrap();
+        }
+        self.git(&["init", "--quiet", "--initial-branch=main"]);
+        self.git(&["config", "user.name", "Somebody"]);
+        self.git(&["config", "user.email", "somebody@example.invalid"]);
+        std::fs::write(self.repository().join("README.md"), "# Coffee\n").unwrap();
+        self.git(&["add", "README.md"]);
+        self.git(&["commit", "--quiet", "-m", "begin"]);
     }
 
     /// The same with the repository as the project `coffee`.
@@ -99,7 +111,7 @@ impl Home {
 
     /// `sluice` with these arguments.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = self.program(env!("CARGO_BIN_EXE_sluice"));
+        let mut command = self.program(&self.binary);
         command.args(arguments);
         command
     }
