@@ -27,7 +27,7 @@ pub use runs::by_hand;
 pub(crate) use runs::say;
 pub use sluice_worker::process::Identity;
 pub(crate) use start::{LOCAL, Started, burrow, repeat, start_again, start_as, startable};
-pub use who::Who;
+pub use who::{Wants, Who};
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -8,7 +8,7 @@ mod environment;
 mod script;
 mod versions;
 
-pub(crate) use environment::{inherited, is_secret_of, token};
+pub(crate) use environment::{Surroundings, inherited, is_secret_of, token};
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -59,6 +59,8 @@ pub struct Workbench {
     /// What runs are at, by its name; and what was ended before it began.
     performing: Mutex<Performing>,
     versions: Versions,
+    /// What sessions and scripts inherit from.
+    pub(crate) surroundings: Surroundings,
 }
 
 /// A part of a step that is to be carried out, with all that is needed for it.
@@ -164,6 +166,7 @@ impl Workbench {
             fence: None,
             performing: Mutex::default(),
             versions: Versions::default(),
+            surroundings: Surroundings::own(),
         })
     }
 

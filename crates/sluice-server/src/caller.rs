@@ -7,10 +7,11 @@ use axum::http::request::Parts;
 use axum::response::Response;
 use sluice_api::Problem;
 use sluice_api::problem::Status;
-use sluice_home::service::{Bearer, Identity, Service, Who};
+use sluice_home::service::{Bearer, Identity, Service, Wants, Who};
 use tokio::net::UnixStream;
 
 use crate::answer::refuse;
+use crate::whole::only_looks;
 
 /// A process at the socket, as it was when it came. A connection that outlives it is nobody's: the next process with its
 /// number is another.
@@ -18,13 +19,14 @@ use crate::answer::refuse;
 pub(crate) struct Peer {
     pub(crate) process: Identity,
     pub(crate) user: u32,
+    wants: Wants,
 }
 
 impl Peer {
     /// Whoever is at the other end.
     pub(crate) fn of(stream: &UnixStream) -> Option<Peer> {
         let credentials = stream.peer_cred().ok()?;
-        Some(Peer { process: Identity::of(credentials.pid()?)?, user: credentials.uid() })
+        Some(Peer { process: Identity::of(credentials.pid()?)?, user: credentials.uid(), wants: Wants::Look })
     }
 }
 
@@ -51,8 +53,8 @@ impl Caller {
         let unknown = || Problem::new(Status::Forbidden, "unknown_asker", "the system does not say who asks");
         match self {
             Caller::Process(peer) => {
-                let Peer { process, user } = peer.ok_or_else(unknown)?;
-                service.who(&process, user)
+                let Peer { process, user, wants } = peer.ok_or_else(unknown)?;
+                service.who(&process, user, wants)
             }
             Caller::Bearer(bearer) => Ok(bearer.who),
         }
@@ -64,7 +66,11 @@ impl<S: Send + Sync> FromRequestParts<S> for Caller {
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Response> {
         let unknown = || refuse(&Problem::new(Status::Unauthorized, "no_token", "nobody knows who asks"));
-        parts.extensions.get::<Caller>().cloned().ok_or_else(unknown)
+        let mut caller = parts.extensions.get::<Caller>().cloned().ok_or_else(unknown)?;
+        if let (Caller::Process(Some(peer)), false) = (&mut caller, only_looks(&parts.method)) {
+            peer.wants = Wants::Change;
+        }
+        Ok(caller)
     }
 }
 

@@ -208,6 +208,9 @@ fn serve(places: &Places, engine: Engine, log: &Arc<Log>, ready: impl FnOnce()) 
     let Engine { store, network } = engine;
     let serves = network.as_ref().map(Network::url);
     let service = Service::open(places.clone(), store, program, log.clone())?;
+    if network.is_some() {
+        service.keep_environment();
+    }
     let app = Arc::new(App::new(service, log.clone(), serves));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(MOST_WAITING).build();
     let runtime = runtime.map_err(|error| Problem::fault(format!("no room for the engine: {error}")))?;

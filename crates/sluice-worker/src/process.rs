@@ -31,7 +31,7 @@ mod sweep;
 mod within;
 
 pub use capture::{Captured, LONGEST_FILE};
-pub use identity::Identity;
+pub use identity::{Identity, environment_of};
 pub(crate) use identity::{Stat, environment, stat};
 pub use note::tidy_notes;
 pub(crate) use pause::Paused;

@@ -102,7 +102,7 @@ fn must_be_startable(spec: &Spec, task: &str) -> Result<(), String> {
     let path = spec.environment.get("PATH").map(String::as_str).unwrap_or_default();
     match programs::find(spec.arguments.first().map_or("", String::as_str), path.as_ref(), &spec.folder) {
         Some(_) => Ok(()),
-        None => Err(cannot_start(spec, task, "it is not on the PATH of the engine, or may not be executed")),
+        None => Err(cannot_start(spec, task, "it is not on the PATH of your last command, or may not be executed")),
     }
 }
 

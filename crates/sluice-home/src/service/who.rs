@@ -60,6 +60,15 @@ pub enum Who {
     Nobody,
 }
 
+/// What somebody asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wants {
+    /// To be told something.
+    Look,
+    /// That something is done.
+    Change,
+}
+
 impl Who {
     /// A person of this name.
     pub fn person(name: impl Into<String>) -> Who {
@@ -163,10 +172,15 @@ impl Who {
 
 impl Service {
     /// Who a process on this machine is, of the user with this number. One that cannot be looked at any more is not taken
-    /// for a person.
-    pub fn who(&self, process: &Identity, user: u32) -> Result<Who, Problem> {
+    /// for a person. Sessions inherit from a person who asks for a change.
+    pub fn who(&self, process: &Identity, user: u32, wants: Wants) -> Result<Who, Problem> {
         match self.ground.sessions.asker(process, &self.ground.within) {
-            Process::Outside => Ok(Who::Person { name: user_name(user) }),
+            Process::Outside => {
+                if wants == Wants::Change {
+                    self.ground.surroundings.follow(process);
+                }
+                Ok(Who::Person { name: user_name(user) })
+            }
             Process::Session(id) => {
                 let who = whose(&id).ok_or_else(|| Problem::fault(format!("a session called {id}")))?;
                 self.ground.asks(id, process.clone());
@@ -181,6 +195,11 @@ impl Service {
                 Err(Problem::new(Status::Forbidden, "unknown_asker", "whoever asked is gone, and cannot be recognised"))
             }
         }
+    }
+
+    /// A person gave this engine an environment of its own: what it was started with stays for its sessions.
+    pub fn keep_environment(&self) {
+        self.ground.surroundings.stay();
     }
 
     /// A step that acts for a person does so under its own name. Anybody else is who they are.

@@ -5,8 +5,10 @@ use std::fs::OpenOptions;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 use sluice_engine::loader::pin;
+use sluice_worker::process::{Identity, environment_of};
 use sluice_worker::session::SessionId;
 
 use super::{Order, Voice, Workbench};
@@ -41,13 +43,62 @@ const USUAL_FAMILIES: &[&str] = &[
 /// The digests of the secrets that a session was given.
 const DIGESTS: &str = "token.sha256";
 
-/// What a session inherits of the engine's environment: who and where one is, how the network is reached, what agents and
+/// What sessions and scripts inherit from. It follows the last command with which a person changed something: an engine
+/// lives for weeks, and what a person sets in a shell is meant for the agents that they start from there.
+pub(crate) struct Surroundings(Mutex<Inheritance>);
+
+#[derive(Default)]
+struct Inheritance {
+    /// What stays whatever a person's shell has: nothing, unless a person gave the engine an environment of its own.
+    stays: Variables,
+    /// What the last command had; at first what the engine was started with.
+    last: Variables,
+}
+
+type Variables = BTreeMap<String, String>;
+
+impl Surroundings {
+    /// What this process was started with.
+    pub(crate) fn own() -> Surroundings {
+        Surroundings(Mutex::new(Inheritance { stays: Variables::new(), last: own_variables() }))
+    }
+
+    /// What this process was started with stays; commands add to it and change it.
+    pub(crate) fn stay(&self) {
+        self.with(|inheritance| inheritance.stays = own_variables());
+    }
+
+    /// A person asked with this process for a change. One that has no HOME or no PATH (`env -i`) is no example for agents.
+    pub(crate) fn follow(&self, process: &Identity) {
+        let variables: Variables = environment_of(process).into_iter().collect();
+        if ["HOME", "PATH"].iter().all(|name| variables.contains_key(*name)) {
+            self.with(|inheritance| inheritance.last = variables);
+        }
+    }
+
+    fn now(&self) -> Variables {
+        self.with(|Inheritance { stays, last }| {
+            stays.iter().chain(last.iter()).map(|(name, value)| (name.clone(), value.clone())).collect()
+        })
+    }
+
+    fn with<T>(&self, then: impl FnOnce(&mut Inheritance) -> T) -> T {
+        then(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+fn own_variables() -> Variables {
+    std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .collect()
+}
+
+/// What a session inherits of a person's environment: who and where one is, how the network is reached, what agents and
 /// the tools of programmers are set up with, and what a person allows besides; never what is Sluice's own.
 pub(crate) fn inherited(bench: &Workbench) -> BTreeMap<String, String> {
-    let own =
-        std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
     let config = bench.config();
-    let mut environment: BTreeMap<String, String> = own.filter(|(name, _)| passes(&config.env, name)).collect();
+    let mut environment = bench.surroundings.now();
+    environment.retain(|name, _| passes(&config.env, name));
     let programs = bench.places.programs().display().to_string();
     let path = environment.get("PATH").map(|path| format!("{programs}:{path}")).unwrap_or(programs);
     environment.insert("PATH".into(), path);

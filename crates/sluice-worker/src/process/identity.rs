@@ -165,6 +165,20 @@ pub(crate) fn environment(pid: i32) -> Vec<Vec<u8>> {
     text.split(|byte| *byte == 0).map(<[u8]>::to_vec).collect()
 }
 
+/// What a process was started with, by its name; nothing if it is gone, or cannot be looked at. What is no text is left out.
+pub fn environment_of(process: &Identity) -> Vec<(String, String)> {
+    let read = environment(process.pid);
+    // Another may have its number by now.
+    if Identity::of(process.pid).as_ref() != Some(process) {
+        return Vec::new();
+    }
+    let text = |assignment: Vec<u8>| {
+        let (name, value) = std::str::from_utf8(&assignment).ok()?.split_once('=')?;
+        Some((name.to_owned(), value.to_owned()))
+    };
+    read.into_iter().filter_map(text).collect()
+}
+
 /// Whether a process was started with one of these assignments in its environment, `NAME=value`; and which.
 pub(crate) fn carries<'a>(pid: i32, mut assignments: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let environment = environment(pid);

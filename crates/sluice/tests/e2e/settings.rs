@@ -1,6 +1,7 @@
 //! Settings that are changed while an engine runs, and what its sessions find around them.
 
-use super::recipes::{fresh, grimoire, start, step, text};
+use super::home::run;
+use super::recipes::{fresh, grimoire, settled, start, step, text};
 
 #[test]
 fn a_changed_config_counts_at_once_and_a_broken_one_changes_nothing() {
@@ -21,5 +22,38 @@ fn a_changed_config_counts_at_once_and_a_broken_one_changes_nothing() {
     start(&home, &["mine"]).done();
     let log = std::fs::read_to_string(home.place().join("logs/engine.log")).unwrap();
     assert!(log.contains("what it said before stays in force"), "{log}");
+    assert_eq!(home.engine_pid(), engine, "it was one engine all the time");
+}
+
+#[test]
+fn sessions_have_what_the_shell_of_the_last_command_has() {
+    let home = fresh();
+    let go = home.place().join("go");
+    let waits = format!("until [ -e {} ]; do sleep 0.05; done", go.display());
+    let look = "{name: look, type: script, needs: [wait], command: 'echo \"[$OPENAI_MODEL]\"'}";
+    grimoire(
+        &home,
+        "mine",
+        &format!("steps:\n  - {{name: wait, type: script, needs: [], command: '{waits}'}}\n  - {look}\n"),
+    );
+    let begin = |set: Option<&str>| {
+        let mut command = home.command(&["start", "mine", "--detach", "--json"]);
+        set.map(|value| command.env("OPENAI_MODEL", value));
+        text(&run(&mut command).done().json()["run"]["id"]).to_owned()
+    };
+    let seen = |id: &str| text(&step(&settled(&home, id), "look")["output"]).trim().to_owned();
+    let first = begin(Some("first"));
+    let engine = home.engine_pid();
+    // Who only looks is no example.
+    run(home.command(&["inbox"]).env("OPENAI_MODEL", "looked")).done();
+    std::fs::write(&go, "").unwrap();
+    assert_eq!(seen(&first), "[first]");
+    assert_eq!(seen(&begin(Some("second"))), "[second]");
+    let config = home.place().join("config.toml");
+    let before = std::fs::read_to_string(&config).unwrap();
+    std::fs::write(&config, format!("{before}\n[env]\ndeny = [\"OPENAI_*\"]\n")).unwrap();
+    assert_eq!(seen(&begin(Some("third"))), "[]");
+    std::fs::write(&config, before).unwrap();
+    assert_eq!(seen(&begin(None)), "[]");
     assert_eq!(home.engine_pid(), engine, "it was one engine all the time");
 }
