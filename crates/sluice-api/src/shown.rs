@@ -29,6 +29,8 @@ pub struct Run {
     pub task: Option<String>,
     /// The event that has started it.
     pub cause: Option<String>,
+    /// Where its definition was read, if the engine started it by itself from a repository.
+    pub definition: Option<String>,
     /// What variables read.
     pub variables: Map<String, Value>,
     /// Its steps.

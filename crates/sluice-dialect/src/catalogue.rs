@@ -2,6 +2,7 @@
 //!
 //! The nearest wins. A file that cannot be used is listed as such and hurts nobody else.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -12,7 +13,7 @@ use sluice_core::span::{FileId, Span};
 use crate::builtin;
 use crate::format::Format;
 use crate::load::{Loaded, Source, load};
-use crate::prompts::{NoPrompts, PromptRoots, read_at_most};
+use crate::prompts::{NoPrompts, PromptRoots, PromptSource, read_at_most};
 use crate::read::{Syntax, read};
 use crate::source::{MAX_FILE, Sources, decode};
 use crate::tree::Node;
@@ -49,11 +50,12 @@ impl fmt::Display for Origin {
 pub struct Entry {
     /// Where it comes from.
     pub origin: Origin,
-    /// Its file; of a built-in one only the name.
+    /// Its file; of a built-in one only the name, and of one in a commit the path from the repository's root.
     pub path: PathBuf,
     /// The name it gives itself, if that could be read.
     pub own_name: Option<String>,
-    built_in: Option<&'static str>,
+    /// What is in it, if no file is read for that.
+    held: Option<Cow<'static, [u8]>>,
 }
 
 impl Entry {
@@ -64,20 +66,26 @@ impl Entry {
 
     /// What is in its file, byte for byte; of a huge file only as much as shows that it is too large.
     pub fn bytes(&self) -> std::io::Result<Vec<u8>> {
-        match self.built_in {
-            Some(text) => Ok(text.as_bytes().to_vec()),
+        match &self.held {
+            Some(bytes) => Ok(bytes.to_vec()),
             None => read_at_most(&self.path, MAX_FILE as u64),
         }
     }
 
-    /// Loads it.
+    /// Loads it; one that no file holds has no prompt files.
     pub fn load(&self, sources: &mut Sources) -> Loaded {
-        match self.built_in {
-            Some(text) => {
-                let path = &self.path.display().to_string();
-                load(&Source { path, bytes: text.as_bytes() }, &mut NoPrompts, sources)
-            }
+        match &self.held {
+            Some(_) => self.load_with(&mut NoPrompts, sources),
             None => load_path(&self.path, sources),
+        }
+    }
+
+    /// Loads it, with prompt files from there.
+    pub fn load_with(&self, prompts: &mut dyn PromptSource, sources: &mut Sources) -> Loaded {
+        let shown = self.path.display().to_string();
+        match self.bytes() {
+            Ok(bytes) => load(&Source { path: &shown, bytes: &bytes }, prompts, sources),
+            Err(error) => unreadable(shown, &error, sources),
         }
     }
 
@@ -115,9 +123,18 @@ impl Catalogue {
         if let Some(home) = &places.home {
             catalogue.add_folder(&home.join(HOME_FOLDER), Origin::Home);
         }
-        for file in builtin::ALL {
-            catalogue.add(Origin::BuiltIn, file.file.into(), Some(file.text));
+        catalogue.add_built_in();
+        catalogue
+    }
+
+    /// The same with the repository's files as something else than its folder holds them: by their paths from its root.
+    pub fn of_held(files: Vec<(PathBuf, Vec<u8>)>, home: &Path) -> Self {
+        let mut catalogue = Catalogue::default();
+        for (path, bytes) in files {
+            catalogue.add(Origin::Repository, path, Some(Cow::Owned(bytes)));
         }
+        catalogue.add_folder(&home.join(HOME_FOLDER), Origin::Home);
+        catalogue.add_built_in();
         catalogue
     }
 
@@ -136,8 +153,14 @@ impl Catalogue {
         paths.into_iter().for_each(|path| self.add(origin, path, None));
     }
 
-    fn add(&mut self, origin: Origin, path: PathBuf, built_in: Option<&'static str>) {
-        let entry = Entry { origin, path, own_name: None, built_in };
+    fn add_built_in(&mut self) {
+        for file in builtin::ALL {
+            self.add(Origin::BuiltIn, file.file.into(), Some(Cow::Borrowed(file.text.as_bytes())));
+        }
+    }
+
+    fn add(&mut self, origin: Origin, path: PathBuf, held: Option<Cow<'static, [u8]>>) {
+        let entry = Entry { origin, path, own_name: None, held };
         let own_name = entry.bytes().ok().and_then(|bytes| own_name(&entry.path, &bytes));
         self.entries.push(Entry { own_name, ..entry });
     }
@@ -176,12 +199,13 @@ pub fn load_path(path: &Path, sources: &mut Sources) -> Loaded {
     let shown = path.display().to_string();
     match read_at_most(path, MAX_FILE as u64) {
         Ok(bytes) => load(&Source { path: &shown, bytes: &bytes }, &mut PromptRoots::of(path), sources),
-        Err(error) => {
-            let file = sources.add(shown, "");
-            let problem =
-                Problem::new(Code::NotText, Span::new(file, 0..0), format!("the file cannot be read: {error}"))
-                    .help("name a file that is there, and that you may read");
-            Loaded::broken(file, problem)
-        }
+        Err(error) => unreadable(shown, &error, sources),
     }
+}
+
+fn unreadable(shown: String, error: &std::io::Error, sources: &mut Sources) -> Loaded {
+    let file = sources.add(shown, "");
+    let problem = Problem::new(Code::NotText, Span::new(file, 0..0), format!("the file cannot be read: {error}"))
+        .help("name a file that is there, and that you may read");
+    Loaded::broken(file, problem)
 }

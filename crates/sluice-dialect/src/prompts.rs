@@ -1,6 +1,7 @@
 //! Prompt files: found below their root, never outside it, and read with the same care as definitions.
 //!
-//! [`PromptSource`] says where their bytes come from: [`PromptRoots`] opens files, a pinned definition has its own.
+//! [`PromptSource`] says where their bytes come from: [`PromptRoots`] opens files, [`HeldPrompts`] asks whoever holds them,
+//! a pinned definition has its own.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -72,17 +73,7 @@ impl PromptRoots {
     /// The real path of a file below a root, and the path to show for it. The real one is the one to open: a link
     /// that is turned round after the look must not lead out.
     fn locate(&self, written: &str) -> Result<(PathBuf, PathBuf), Found> {
-        let path = Path::new(written);
-        if written.is_empty() || written.contains('\0') {
-            return Err(Found::Missing("that is not a path".into()));
-        }
-        for part in path.components() {
-            match part {
-                Component::Normal(_) | Component::CurDir => {}
-                Component::ParentDir => return Err(Found::Outside("it contains `..`".into())),
-                Component::RootDir | Component::Prefix(_) => return Err(Found::Outside("it is absolute".into())),
-            }
-        }
+        let path = inside(written)?;
         for root in &self.0 {
             let candidate = root.join(path);
             let (Ok(real), Ok(real_root)) = (candidate.canonicalize(), root.canonicalize()) else { continue };
@@ -109,6 +100,54 @@ impl PromptSource for PromptRoots {
             Err(error) => Found::Missing(error.to_string()),
         }
     }
+}
+
+/// Prompt files that something else than a folder holds: a commit, say. `read` gives what is at a path, if something is.
+pub struct HeldPrompts<F> {
+    roots: PromptRoots,
+    read: F,
+}
+
+impl<F: FnMut(&Path) -> std::io::Result<Option<Vec<u8>>>> HeldPrompts<F> {
+    /// Those of the definition that is held at `path`.
+    pub fn of(path: &Path, read: F) -> Self {
+        HeldPrompts { roots: PromptRoots::of(path), read }
+    }
+}
+
+impl<F: FnMut(&Path) -> std::io::Result<Option<Vec<u8>>>> PromptSource for HeldPrompts<F> {
+    fn find(&mut self, written: &str) -> Found {
+        let path = match inside(written) {
+            Ok(path) => path,
+            Err(found) => return found,
+        };
+        for root in &self.roots.0 {
+            let joined = root.join(path);
+            let plain: PathBuf = joined.components().filter(|part| *part != Component::CurDir).collect();
+            match (self.read)(&plain) {
+                Ok(Some(bytes)) => return Found::File { shown: plain.display().to_string(), bytes },
+                Ok(None) => {}
+                Err(error) => return Found::Missing(error.to_string()),
+            }
+        }
+        Found::Missing(format!("it is not in {}", shown(&self.roots.0)))
+    }
+}
+
+/// A path that leads to nothing above or beside its root.
+fn inside(written: &str) -> Result<&Path, Found> {
+    if written.is_empty() || written.contains('\0') {
+        return Err(Found::Missing("that is not a path".into()));
+    }
+    let path = Path::new(written);
+    for part in path.components() {
+        match part {
+            Component::Normal(_) | Component::CurDir => {}
+            Component::ParentDir => return Err(Found::Outside("it contains `..`".into())),
+            Component::RootDir | Component::Prefix(_) => return Err(Found::Outside("it is absolute".into())),
+        }
+    }
+    Ok(path)
 }
 
 fn shown(roots: &[PathBuf]) -> String {

@@ -1,16 +1,19 @@
 //! Definitions: found where the caller stands, pinned when something is started, and made again from what was pinned.
 
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sluice_api::problem::{Problem, Status};
 use sluice_core::lifecycle::Lifecycle;
 use sluice_core::run::Plan;
-use sluice_dialect::catalogue::{Catalogue, Entry, Places};
+use sluice_dialect::catalogue::{Catalogue, Entry, HOME_FOLDER, Places};
 use sluice_dialect::pin::Pinned;
-use sluice_dialect::prompts::NoPrompts;
-use sluice_dialect::{Definition, Source, Sources, load};
+use sluice_dialect::{Definition, Loaded, Source, Sources};
 use sluice_engine::loader::Definitions;
+
+use crate::committed::{Committed, Reading};
+use crate::ground::Ground;
 
 /// The dialect's definitions, from what it pinned.
 pub struct Dialect;
@@ -45,29 +48,74 @@ pub struct Chosen {
     pub pinned: Vec<u8>,
 }
 
-/// The lifecycle of this name, seen from a repository: the nearest one. It must be usable now; one that was pinned
-/// earlier goes on whatever becomes of its file.
-pub fn lifecycle(name: &str, repository: &Path, home: &Path) -> Result<Chosen, Problem> {
-    let places = Places { repository: Some(repository.to_owned()), home: Some(home.to_owned()) };
-    let catalogue = Catalogue::gather(&places);
-    let Some(entry) = catalogue.find(name) else {
+/// A definition that was found, as it can be read now.
+pub(crate) struct Found {
+    /// Its file.
+    pub(crate) path: PathBuf,
+    /// What is in it.
+    pub(crate) bytes: io::Result<Vec<u8>>,
+    /// What comes of it.
+    pub(crate) loaded: Loaded,
+    /// Where it was read, for people, if not in a checkout or in the home.
+    pub(crate) told: String,
+}
+
+/// What is called so, seen from a repository: the nearest one. `what` is looked for, in words.
+pub(crate) fn find(ground: &Ground, what: &str, name: &str, root: &Path, reading: Reading) -> Result<Found, Problem> {
+    let home = ground.places.home();
+    let places = Places { repository: Some(root.to_owned()), home: Some(home.to_owned()) };
+    let none = |catalogue: &Catalogue, place: &str| {
         let known: Vec<&str> = catalogue.entries.iter().map(Entry::name).collect();
-        let message = format!("there is no workflow `{name}`");
-        return Err(Problem::not_found(message).hint(format!("known here: {}", known.join(", "))));
+        Problem::not_found(format!("there is no {what} `{name}`{place}"))
+            .hint(format!("known here: {}", known.join(", ")))
     };
+    match reading {
+        Reading::Checkout => {
+            let catalogue = Catalogue::gather(&places);
+            let entry = catalogue.find(name).ok_or_else(|| none(&catalogue, ""))?;
+            let loaded = entry.load(&mut Sources::new());
+            Ok(Found { path: entry.path.clone(), bytes: entry.bytes(), loaded, told: String::new() })
+        }
+        Reading::Commit => {
+            let committed = Committed::seen_from(ground, root, name)?;
+            let Some(entry) = committed.find(name) else {
+                let near = Catalogue::gather(&places).find(name).map(|entry| entry.path.clone());
+                let lies = near.or_else(|| Some(root.join(name)).filter(|file| file.is_file()));
+                let only = lies.as_ref().map(|path| format!("; {} is not committed there", path.display()));
+                let missing = format!(" in {}{}", committed.place, only.unwrap_or_default());
+                let problem = none(&committed.catalogue, &missing);
+                return Err(if lies.is_some() { problem.hint(cure(home)) } else { problem });
+            };
+            let (loaded, told) = (committed.load(entry, &mut Sources::new()), committed.told(entry));
+            Ok(Found { path: committed.file(entry), bytes: entry.bytes(), loaded, told })
+        }
+    }
+}
+
+/// What somebody can do whose definition only lies in a checkout.
+fn cure(home: &Path) -> String {
+    let folder = home.join(HOME_FOLDER);
+    format!(
+        "commit it to the default branch, or put it into {}: the engine starts nothing else by itself",
+        folder.display()
+    )
+}
+
+/// The lifecycle of this name, seen from a repository. It must be usable now; one that was pinned earlier goes on whatever
+/// becomes of its file.
+pub(crate) fn lifecycle(ground: &Ground, name: &str, root: &Path, reading: Reading) -> Result<Chosen, Problem> {
+    let Found { path, bytes, loaded, .. } = find(ground, "workflow", name, root, reading)?;
     let unusable = |why: String| {
         Problem::new(Status::Refused, "unusable_workflow", format!("the workflow `{name}` cannot be used: {why}"))
-            .hint(format!("`sluice check {}` shows every problem", entry.path.display()))
+            .hint(format!("`sluice check {}` shows every problem", path.display()))
     };
-    let bytes = entry.bytes().map_err(|error| unusable(error.to_string()))?;
-    let path = entry.path.display().to_string();
-    let source = Source { path: &path, bytes: &bytes };
-    let loaded = load(&source, &mut NoPrompts, &mut Sources::new());
+    let bytes = bytes.map_err(|error| unusable(error.to_string()))?;
     if !loaded.is_usable() {
         let first = loaded.problems.first().map(|problem| problem.message.clone());
         return Err(unusable(first.unwrap_or_else(|| "it has errors".into())));
     }
-    let pinned = Pinned::of(&source, &loaded).map(|pinned| pinned.to_bytes());
+    let shown = path.display().to_string();
+    let pinned = Pinned::of(&Source { path: &shown, bytes: &bytes }, &loaded).map(|pinned| pinned.to_bytes());
     match (loaded.definition, pinned) {
         (Some(Definition::Lifecycle(lifecycle)), Some(pinned)) => Ok(Chosen { lifecycle: Arc::new(lifecycle), pinned }),
         (Some(Definition::Recipe(_)), _) => Err(unusable("it is a recipe, and a task needs a lifecycle".into())),

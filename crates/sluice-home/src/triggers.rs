@@ -1,4 +1,5 @@
 //! Recipes that an event of the engine's own log starts: those of the home on any event, those of a project on its own.
+//! Those of a project are the ones that the commit of its default branch has.
 //!
 //! A run that is started so has an id made of the event and the recipe, so an event that is read twice starts it once. A
 //! recipe is never started by what followed from its own runs. What a script of a run does looks like a person's doing, so
@@ -7,7 +8,6 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use serde_json::{Map, Value, json};
 use sluice_api::problem::Problem;
@@ -15,15 +15,15 @@ use sluice_api::run::StartRun;
 use sluice_core::expr::{self, Expr, Number};
 use sluice_core::recipe::{Input, InputKind, Trigger};
 use sluice_core::run::Kind;
-use sluice_dialect::catalogue::{HOME_FOLDER, REPOSITORY_FOLDERS, is_definition_file, load_path};
-use sluice_dialect::{Definition, Sources};
 use sluice_engine::host::Clock;
 use sluice_store::Logged;
 
 use crate::clock::id_from;
+use crate::committed::Reading;
 use crate::ground::Ground;
 use crate::runs::{self, SeenRun};
 use crate::service::{Started, start_as};
+use crate::shelves::{Shelved, Shelves};
 use crate::tasks;
 use crate::view::{self, Subject};
 use crate::view_run;
@@ -36,8 +36,7 @@ const WINDOW: i64 = 600_000;
 /// The recipes that wait for events.
 #[derive(Default)]
 pub(crate) struct Triggers {
-    /// What the files looked like when they were read.
-    files: Vec<(PathBuf, Option<SystemTime>, u64)>,
+    shelves: Shelves,
     waiting: Vec<Waiting>,
     starts: Starts,
 }
@@ -67,7 +66,10 @@ struct Waiting {
     event: String,
     filter: Option<Expr>,
     inputs: Option<Vec<Input>>,
+    /// Its file; of one in a commit, where that is checked out.
     path: PathBuf,
+    /// By what it is started.
+    recipe: String,
     /// The project it belongs to; none: the home.
     project: Option<PathBuf>,
 }
@@ -84,20 +86,11 @@ struct Source {
 }
 
 impl Triggers {
-    /// Reads the definitions again if one of their files has changed.
+    /// Reads the definitions again where something has changed.
     pub(crate) fn refresh(&mut self, ground: &Ground) {
-        let mut folders = vec![(ground.places.home().join(HOME_FOLDER), None)];
-        for project in ground.projects.list() {
-            let root = PathBuf::from(&project.path);
-            folders.extend(REPOSITORY_FOLDERS.iter().map(|folder| (root.join(folder), Some(root.clone()))));
+        if self.shelves.refresh(ground) {
+            self.waiting = self.shelves.all().filter_map(waiting).collect();
         }
-        let files: Vec<_> = folders.iter().flat_map(|(folder, root)| listed(folder, root.as_ref())).collect();
-        let now: Vec<_> = files.iter().map(|(path, _)| looks(path)).collect();
-        if now == self.files {
-            return;
-        }
-        self.waiting = files.into_iter().filter_map(|(path, project)| waiting(path, project)).collect();
-        self.files = now;
     }
 
     /// Starts what waits for this event. Whether something was started; the error says that it must be tried again.
@@ -145,7 +138,7 @@ impl Waiting {
             return Ok(false);
         }
         let wanted = StartRun {
-            recipe: self.path.display().to_string(),
+            recipe: self.recipe.clone(),
             cwd: source.root.display().to_string(),
             inputs: inputs(self.inputs.as_deref(), event),
             prompt: Some(format!("{event:#}")),
@@ -153,7 +146,8 @@ impl Waiting {
             harness: Some(source.harness.clone()).filter(|harness| !harness.is_empty()),
             ..StartRun::default()
         };
-        let started = Started { id: Some(id), cause: source.chain.clone(), ..Started::default() };
+        let (cause, reading) = (source.chain.clone(), Reading::Commit);
+        let started = Started { id: Some(id), cause, reading, ..Started::default() };
         match start_as(ground, &wanted, started) {
             Ok(_) => Ok(true),
             Err(problem) if problem.is_passing() => Err(problem),
@@ -165,30 +159,19 @@ impl Waiting {
     }
 }
 
-/// The definition files of a folder.
-fn listed(folder: &Path, root: Option<&PathBuf>) -> Vec<(PathBuf, Option<PathBuf>)> {
-    let listing = std::fs::read_dir(folder).into_iter().flatten();
-    let mut paths: Vec<PathBuf> = listing.filter_map(|entry| Some(entry.ok()?.path())).collect();
-    paths.retain(|path| is_definition_file(path));
-    paths.sort();
-    paths.into_iter().map(|path| (path, root.cloned())).collect()
-}
-
-fn looks(path: &Path) -> (PathBuf, Option<SystemTime>, u64) {
-    let about = std::fs::metadata(path).ok();
-    let size = about.as_ref().map_or(0, std::fs::Metadata::len);
-    (path.to_owned(), about.and_then(|about| about.modified().ok()), size)
-}
-
-/// The recipe in a file, if it can be used and waits for an event.
-fn waiting(path: PathBuf, project: Option<PathBuf>) -> Option<Waiting> {
-    let loaded = load_path(&path, &mut Sources::new());
-    if !loaded.is_usable() {
-        return None;
-    }
-    let Some(Definition::Recipe(recipe)) = loaded.definition else { return None };
-    let Trigger::Event { event, filter } = recipe.trigger else { return None };
-    Some(Waiting { name: recipe.name.to_string(), event, filter, inputs: recipe.inputs, path, project })
+/// A recipe, if it can be used and waits for an event.
+fn waiting(shelved: &Shelved) -> Option<Waiting> {
+    let Shelved { recipe, path, project, found } = shelved;
+    let Trigger::Event { event, filter } = &recipe.trigger else { return None };
+    Some(Waiting {
+        name: recipe.name.to_string(),
+        event: event.clone(),
+        filter: filter.clone(),
+        inputs: recipe.inputs.clone(),
+        path: path.clone(),
+        recipe: found.clone(),
+        project: project.clone(),
+    })
 }
 
 /// An event as it is shown, and where it comes from; `None` if what it is about is gone.

@@ -34,6 +34,7 @@ pub fn run(seen: &SeenRun) -> Value {
         "work_order": Some(&state.given.work_order).filter(|order| !order.is_empty()),
         "task": Some(&state.given.origin.task).filter(|task| !task.is_empty()),
         "cause": Some(&state.given.origin.cause).filter(|cause| !cause.is_empty()),
+        "definition": Some(&state.given.origin.definition).filter(|definition| !definition.is_empty()),
         "variables": variables(seen),
         "steps": (0u32..).map(StepId).zip(&state.steps).map(|(id, step)| one_step(seen, id, step)).collect::<Vec<_>>(),
         "question": state.question().map(|(step, it)| question(seen, step, it)),

@@ -11,6 +11,7 @@ mod remote;
 mod repository;
 pub(crate) mod run;
 mod status;
+mod tree;
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -26,6 +27,7 @@ pub use remote::Gone;
 pub use repository::Repository;
 use run::{Ended, Trouble};
 pub(crate) use status::Changes;
+pub use tree::CommittedFile;
 
 /// How long a call waits for another git to let go of its lock.
 const LOCK_PATIENCE: Duration = Duration::from_secs(10);

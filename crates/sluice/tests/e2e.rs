@@ -60,6 +60,7 @@ mod e2e {
     pub(crate) mod tokens;
     pub(crate) mod traces;
     pub(crate) mod triggers;
+    pub(crate) mod uncommitted;
     pub(crate) mod verification;
     pub(crate) mod work_at_risk;
     pub(crate) mod workflow_api;

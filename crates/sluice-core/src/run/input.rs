@@ -49,6 +49,8 @@ pub struct Origin {
     pub cause: Vec<String>,
     /// The task whose state started it; empty: none did. It works in that task's worktree, if it has one.
     pub task: String,
+    /// Where its definition was read, for people, if the engine started it by itself from a repository.
+    pub definition: String,
 }
 
 /// What a run is called where it was started.

@@ -354,6 +354,8 @@ pub(super) struct StoredGiven {
     cause: Vec<String>,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     task: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    definition: String,
 }
 
 impl From<&Given> for StoredGiven {
@@ -371,6 +373,7 @@ impl From<&Given> for StoredGiven {
             harness: it.origin.harness.clone(),
             cause: it.origin.cause.clone(),
             task: it.origin.task.clone(),
+            definition: it.origin.definition.clone(),
         }
     }
 }
@@ -391,6 +394,7 @@ impl From<StoredGiven> for Given {
                 harness: it.harness,
                 cause: it.cause,
                 task: it.task,
+                definition: it.definition,
             },
         }
     }

@@ -274,6 +274,9 @@ fn events() {
     let origin = Origin { root: "/repository".into(), base: "a1b2".into(), ..Origin::default() };
     let in_worktree = Given { origin, ..given(Mode::Engine) };
     add("started.in_a_worktree".into(), Event::Started { given: Box::new(in_worktree), at: AT });
+    let definition = "verify.yml in the commit a1b2 of `main`".into();
+    let from_commit = Given { origin: Origin { definition, ..Origin::default() }, ..given(Mode::Engine) };
+    add("started.from_a_commit".into(), Event::Started { given: Box::new(from_commit), at: AT });
     for (name, failure) in failures() {
         add(format!("step_failed.{name}"), Event::StepFailed { step: STEP, failure, at: AT });
     }

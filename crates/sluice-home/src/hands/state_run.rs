@@ -13,6 +13,7 @@ use sluice_core::task::state::WorkspaceName;
 
 use super::Done;
 use crate::clock::id_from;
+use crate::committed::Reading;
 use crate::ground::Ground;
 use crate::runs::stream;
 use crate::service::{Started, say, start_as};
@@ -52,7 +53,9 @@ pub(super) fn start(
             ..StartRun::default()
         };
         let workspace = workspace.map(|name| name.0.clone());
-        let started = Started { id: Some(id.clone()), cause, task: seen.id.clone(), workspace, ..Started::default() };
+        let task = seen.id.clone();
+        let reading = Reading::Commit;
+        let started = Started { id: Some(id.clone()), cause, task, workspace, reading, ..Started::default() };
         start_as(ground, &wanted, started)?;
     }
     Ok(Found::Run(id))

@@ -16,6 +16,7 @@ use sluice_engine::task_actor::TaskActor;
 use sluice_worker::taskfile;
 
 use super::{Chosen, Service, Who, refused, wait};
+use crate::committed::Reading;
 use crate::definitions::{self, Chosen as Definition};
 use crate::files::home_file;
 use crate::ground::Ground;
@@ -39,17 +40,22 @@ impl Service {
             return self.show(there);
         }
         let id = chosen.id()?;
-        let created = create_task(&self.ground, &id, wanted)?;
+        let created = create_task(&self.ground, &id, wanted, Reading::Checkout)?;
         self.settled(who, &id, created)
     }
 }
 
-/// Creates a task with this id.
-pub(crate) fn create_task(ground: &Ground, id: &str, wanted: &CreateTask) -> Result<Recorded, Problem> {
+/// Creates a task with this id. Where its lifecycle is read depends on who asks for it.
+pub(crate) fn create_task(
+    ground: &Ground,
+    id: &str,
+    wanted: &CreateTask,
+    reading: Reading,
+) -> Result<Recorded, Problem> {
     let project = project(ground, wanted.project.as_deref(), wanted.cwd.as_deref())?;
     let workflow = wanted.workflow.as_deref().or(project.workflow.as_deref()).unwrap_or(DEFAULT_WORKFLOW);
     let seen_from = wanted.cwd.as_deref().map_or_else(|| PathBuf::from(&project.path), |cwd| checkout(cwd, &project));
-    let chosen = definitions::lifecycle(workflow, &seen_from, ground.places.home())?;
+    let chosen = definitions::lifecycle(ground, workflow, &seen_from, reading)?;
     let about = about(ground, &project, wanted, id)?;
     runs_must_be_startable(ground, &project, &chosen.lifecycle)?;
     claim(ground, &about, id)?;

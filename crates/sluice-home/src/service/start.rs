@@ -8,7 +8,7 @@ use sluice_api::run::StartRun;
 use sluice_core::lifecycle::StateRun;
 use sluice_core::recipe::{Data, Dialect, InputKind, Recipe};
 use sluice_core::run::{Given, Kind, Mode, Origin, Plan};
-use sluice_dialect::catalogue::{Catalogue, Entry, Places, load_path};
+use sluice_dialect::catalogue::load_path;
 use sluice_dialect::pin::Pinned;
 use sluice_dialect::{Definition, Loaded, Source, Sources};
 use sluice_engine::host::Clock;
@@ -20,6 +20,8 @@ use serde_json::Value;
 
 use super::wait;
 use crate::clock::{id_from, new_id};
+use crate::committed::Reading;
+use crate::definitions;
 use crate::ground::Ground;
 use crate::hands::run::{Planned, plan_worktree};
 use crate::lists;
@@ -46,12 +48,14 @@ pub(crate) struct Started {
     pub(crate) task: String,
     /// The worktree that it is lent, and does not own; one of its own unless given.
     pub(crate) workspace: Option<String>,
+    /// Where its recipe is read.
+    pub(crate) reading: Reading,
 }
 
 /// Starts a recipe that a person, a run or an event asks for.
 pub(crate) fn start_as(ground: &Arc<Ground>, wanted: &StartRun, started: Started) -> Result<SeenRun, Problem> {
     let root = checkout(Path::new(&wanted.cwd));
-    let found = find(&wanted.recipe, &root, Path::new(&wanted.cwd), ground.places.home())?;
+    let found = find(ground, &wanted.recipe, &root, Path::new(&wanted.cwd), started.reading)?;
     let recipe = &found.plan.recipe;
     let inputs = inputs(recipe, &wanted.inputs)?;
     let id = started.id.map_or_else(|| new_id().map_err(Problem::fault), Ok)?;
@@ -85,7 +89,7 @@ pub(crate) fn start_as(ground: &Arc<Ground>, wanted: &StartRun, started: Started
         prompt: wanted.prompt.clone().unwrap_or_default(),
         workspace,
         work_order: wanted.work_order.clone().unwrap_or_default(),
-        origin: Origin { kind, root, base, harness, cause: started.cause, task: started.task },
+        origin: Origin { kind, root, base, harness, cause: started.cause, task: started.task, definition: found.told },
     };
     begin(ground, &found.plan, found.pinned, given, elsewhere.unwrap_or(LOCAL))
 }
@@ -98,7 +102,7 @@ pub(crate) fn burrow(mission: &str) -> String {
 /// Whether a recipe can be started for a task in this repository, and takes what it is given. What each input is worth is
 /// known only then.
 pub(crate) fn startable(ground: &Ground, root: &Path, run: &StateRun) -> Result<(), Problem> {
-    let found = find(&run.recipe, root, root, ground.places.home())?;
+    let found = find(ground, &run.recipe, root, root, Reading::Commit)?;
     let recipe = &found.plan.recipe;
     if recipe.repeat.is_some() {
         return Err(unusable(&run.recipe, "it repeats by itself, and a task waits for its end"));
@@ -141,35 +145,27 @@ struct Found {
     plan: Arc<Plan>,
     pinned: Vec<u8>,
     path: PathBuf,
+    told: String,
 }
 
 /// The recipe of this name or in this file. It must be usable now, prompt files included.
-fn find(wanted: &str, root: &Path, cwd: &Path, home: &Path) -> Result<Found, Problem> {
+fn find(ground: &Ground, wanted: &str, root: &Path, cwd: &Path, reading: Reading) -> Result<Found, Problem> {
     let file = cwd.join(wanted);
-    let mut sources = Sources::new();
-    let (path, bytes, loaded) = match file.is_file() {
+    let found = match reading == Reading::Checkout && file.is_file() {
         true => {
-            let bytes = std::fs::read(&file).map_err(|error| unusable(wanted, &error.to_string()))?;
-            (file.clone(), bytes, load_path(&file, &mut sources))
+            let loaded = load_path(&file, &mut Sources::new());
+            definitions::Found { bytes: std::fs::read(&file), path: file, loaded, told: String::new() }
         }
-        false => {
-            let places = Places { repository: Some(root.to_owned()), home: Some(home.to_owned()) };
-            let catalogue = Catalogue::gather(&places);
-            let Some(entry) = catalogue.find(wanted) else {
-                let known: Vec<&str> = catalogue.entries.iter().map(Entry::name).collect();
-                return Err(Problem::not_found(format!("there is no recipe or file `{wanted}`"))
-                    .hint(format!("known here: {}", known.join(", "))));
-            };
-            let bytes = entry.bytes().map_err(|error| unusable(wanted, &error.to_string()))?;
-            (entry.path.clone(), bytes, entry.load(&mut sources))
-        }
+        false => definitions::find(ground, "recipe or file", wanted, root, reading)?,
     };
+    let definitions::Found { path, bytes, loaded, told } = found;
+    let bytes = bytes.map_err(|error| unusable(wanted, &error.to_string()))?;
     let shown = path.display().to_string();
     usable(wanted, &loaded).map_err(|problem| problem.hint(format!("`sluice check {shown}` shows every problem")))?;
     let pinned = Pinned::of(&Source { path: &shown, bytes: &bytes }, &loaded).map(|pinned| pinned.to_bytes());
     match (loaded.definition, pinned) {
         (Some(Definition::Recipe(recipe)), Some(pinned)) => {
-            Ok(Found { plan: Arc::new(Plan::new(recipe)), pinned, path })
+            Ok(Found { plan: Arc::new(Plan::new(recipe)), pinned, path, told })
         }
         (Some(Definition::Lifecycle(_)), _) => {
             Err(unusable(wanted, "it is a lifecycle, for tasks; a run needs a recipe")
@@ -279,7 +275,7 @@ pub(crate) fn start_again(ground: &Arc<Ground>, seen: &SeenRun, effect: &str, re
         harness: Some(given.origin.harness.clone()).filter(|name| !name.is_empty()),
         ..StartRun::default()
     };
-    let started = Started { id: Some(id), cause: chain(seen), ..Started::default() };
+    let started = Started { id: Some(id), cause: chain(seen), reading: Reading::Commit, ..Started::default() };
     start_as(ground, &wanted, started).map(drop)
 }
 

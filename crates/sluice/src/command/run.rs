@@ -197,9 +197,8 @@ fn shown(answer: &Value, output: Output) -> Result<Exit, Failure> {
         return Ok(Exit::Done);
     }
     let run = &answer["run"];
-    for key in
-        ["id", "kind", "recipe", "status", "current_step", "workspace", "work_order", "task", "next_turn_at", "error"]
-    {
+    let before = ["id", "kind", "recipe", "definition", "status", "current_step", "workspace", "work_order", "task"];
+    for key in before.into_iter().chain(["next_turn_at", "error"]) {
         if !run[key].is_null() {
             print(&format!("{:<14} {}\n", key.replace('_', " "), table::line(&word(run, key), 2000)));
         }

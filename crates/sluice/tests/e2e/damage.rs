@@ -156,6 +156,7 @@ fn a_restore_leaves_no_log_of_the_store_before_it() {
     // What follows from events goes on from where the store is, not from where another one was.
     let trigger = "name: heard\ndescription: A test\ntrigger: {event: task.created}\nsteps:\n  - {name: one, type: script, command: 'true'}\n";
     super::recipes::write(&kept.home, ".coven/grimoires/heard.yml", trigger);
+    kept.home.commit();
     kept.home.sluice(&["restore", copy.to_str().unwrap()]).done();
     let mut happening = kept.home.follow(&["--type", "workflow.completed"]);
     kept.home.create("again", "true", &["--no-spawn"]);

@@ -142,6 +142,12 @@ impl Home {
         run(command.args(arguments)).done().stdout.trim().to_owned()
     }
 
+    /// Commits everything in the main checkout, as a person does.
+    pub(crate) fn commit(&self) {
+        self.git(&["add", "--all"]);
+        self.git(&["commit", "--quiet", "--message", "by a person"]);
+    }
+
     /// Creates a task for the scripted agent on a branch; `more` are further arguments. Gives its id.
     #[track_caller]
     pub(crate) fn create(&self, branch: &str, script: &str, more: &[&str]) -> String {

@@ -14,7 +14,7 @@ fn recipe(home: &Home, name: &str, text: &str) {
 }
 
 /// Waits until a run of a recipe has ended, and gives it.
-fn until_ended(home: &Home, recipe: &str) -> Value {
+pub(crate) fn until_ended(home: &Home, recipe: &str) -> Value {
     let mut happening = home.follow(&["--type", "*.completed"]);
     while let Some(event) = happening.next(Instant::now() + LONG) {
         if event["data"]["recipe"] == recipe && event["data"]["step_id"].is_null() {
@@ -26,21 +26,23 @@ fn until_ended(home: &Home, recipe: &str) -> Value {
 }
 
 /// How many runs there are of a recipe.
-fn count(home: &Home, recipe: &str) -> usize {
+pub(crate) fn count(home: &Home, recipe: &str) -> usize {
     let runs = home.json(&["run", "list", "--all"]);
     runs["runs"].as_array().unwrap().iter().filter(|run| run["recipe"] == recipe).count()
 }
 
-/// A run that is started last, whose end says that everything before it has been looked at.
 fn all_was_looked_at(home: &Home) {
-    recipe(home, "mark", "steps: [{name: mark, type: script, command: 'true'}]\n");
-    recipe(
-        home,
-        "after-mark",
-        "trigger: {event: run.completed, where: \"recipe == 'mark'\"}\nsteps: [{name: a, type: script, command: 'true'}]\n",
-    );
-    home.json(&["start", "mark"]);
-    until_ended(home, "after-mark");
+    all_was_looked_at_by(home, "mark");
+}
+
+/// A run of this name that is started last; the end of what it starts says that everything before it has been looked at.
+pub(crate) fn all_was_looked_at_by(home: &Home, mark: &str) {
+    let steps = "steps: [{name: mark, type: script, command: 'true'}]\n";
+    recipe(home, mark, steps);
+    let after = format!("after-{mark}");
+    recipe(home, &after, &format!("trigger: {{event: run.completed, where: \"recipe == '{mark}'\"}}\n{steps}"));
+    home.json(&["start", mark]);
+    until_ended(home, &after);
 }
 
 const DONE: &str = "trigger: {event: status.changed, where: \"to == 'done'\"}
@@ -137,6 +139,7 @@ fn a_recipe_of_a_project_hears_its_own_project_and_hides_the_homes() {
     let text =
         "name: greet\ntrigger: {event: task.created}\nsteps: [{name: a, type: script, command: 'echo project'}]\n";
     std::fs::write(folder.join("greet.yml"), text).unwrap();
+    home.commit();
     home.create("brew", "worker: hang", &["--no-spawn"]);
     assert_eq!(until_ended(&home, "greet")["steps"][0]["output"], "project");
     all_was_looked_at(&home);

@@ -15,6 +15,7 @@ use sluice_engine::actor::{Outcome as Reported, Said};
 use sluice_engine::codec::run_effect;
 use sluice_engine::reactor::Message;
 
+use crate::committed::Reading;
 use crate::evidence;
 use crate::ground::Ground;
 use crate::runs::{SeenRun, stream};
@@ -52,7 +53,7 @@ fn open(ground: &Arc<Ground>, seen: &SeenRun, wanted: &Perform, name: &str) -> R
         context: context.clone(),
         ..CreateTask::default()
     };
-    crate::service::create_task(ground, &id, &wanted)?;
+    crate::service::create_task(ground, &id, &wanted, Reading::Commit)?;
     ground.tasks.load(&id)?.ok_or_else(|| "its task is gone".into())
 }
 
