@@ -44,7 +44,7 @@ use sluice_engine::host::{Asked, Claim, Host, Parts, Reporter};
 use sluice_engine::reactor::{Answer, Message, Recorded};
 use sluice_engine::workers::{Offer, WorkerId};
 use sluice_store::{Meaning, Store, StoreError};
-use sluice_worker::process::Strays;
+use sluice_worker::process::{Strays, Within};
 
 use crate::attached;
 use crate::clock::WallClock;
@@ -89,6 +89,8 @@ pub struct Service {
 impl Service {
     /// Opens a home: takes its store, takes up what was going on, looks after its sessions.
     pub fn open(places: Places, address: Option<String>, program: PathBuf, log: Arc<Log>) -> Result<Service, Problem> {
+        // First of all: a home that is made now remembers what is around it.
+        Within::enter(places.home());
         let settings = Settings::open(places.config(), log.clone())?;
         let projects = Projects::read(places.projects(), places.home().to_owned())?;
         let tokens = Tokens::read(places.tokens())?;

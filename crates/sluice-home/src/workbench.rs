@@ -149,6 +149,9 @@ impl Workbench {
     pub fn open(places: Places, settings: Settings, program: PathBuf, log: Arc<Log>) -> Result<Workbench, Problem> {
         link_programs(&places, &program)?;
         let within = Within::enter(places.home());
+        if let Err(error) = within.mark() {
+            log.line(&format!("what this process starts carries no mark: {error}; it is recognised by its ancestors"));
+        }
         let tmux = Tmux::new("tmux", places.tmux_socket());
         let sessions = Sessions::new(SessionConfig {
             folder: places.sessions().join("live"),

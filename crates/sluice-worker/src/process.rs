@@ -22,6 +22,7 @@ use rustix::process::{Pid, Signal, WaitOptions, kill_process_group, test_kill_pr
 
 mod capture;
 mod identity;
+mod mark;
 mod note;
 mod pause;
 mod pipes;

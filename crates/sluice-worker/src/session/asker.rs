@@ -25,7 +25,8 @@ pub enum Asker {
 impl Sessions {
     /// Who a process is. Its ancestors are looked at up to a shim, which becomes the parent of everything below it
     /// that loses its own; or up to the engine, which does the same for what is of no session. At each of them the
-    /// terminal session and the marks in the environment are looked at too, for what neither could hold.
+    /// terminal session and the marks in the environment are looked at too, for what neither could hold; and at last the
+    /// mark that no process can take off.
     pub fn asker(&self, asking: &Identity, within: &Within) -> Asker {
         for _ in 0..MOST_WALKS {
             let Some(first) = stat(asking.pid).filter(|stat| !stat.ended && stat.identity() == *asking) else { break };
@@ -41,7 +42,7 @@ impl Sessions {
     fn walk(&self, first: Stat, within: &Within) -> Option<Asker> {
         let sessions = self.watcher.known();
         let own = rustix::process::getpid().as_raw_nonzero().get();
-        let mut process = first;
+        let mut process = first.clone();
         for _ in 0..MOST_ANCESTORS {
             // Whoever started the engine does not matter: a command of an agent may have.
             if process.pid == own {
@@ -64,7 +65,7 @@ impl Sessions {
             }
             process = stat(process.parent)?;
         }
-        Some(Asker::Outside)
+        Some(if within.marks(first.pid) { Asker::Started } else { Asker::Outside })
     }
 }
 

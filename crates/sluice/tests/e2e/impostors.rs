@@ -84,6 +84,14 @@ impl Stage {
         self.home.pipe(&format!("{name}.done"))
     }
 
+    /// A script that waits until it is let go, and then tries under a name.
+    fn waits<'a>(&self, name: &'a str, go: &mut Vec<(&'a str, Pipe, Pipe)>) -> String {
+        let (pipe, tried) = (self.home.pipe(&format!("{name}.go")), self.expects(name));
+        write(&self.home, &format!("{name}.sh"), &format!("read x < {}\n{}\n", pipe.path(), self.tries(name)));
+        go.push((name, pipe, tried));
+        self.home.repository().join(format!("{name}.sh")).display().to_string()
+    }
+
     /// What came of a try that is over.
     #[track_caller]
     fn told(&self, name: &str) -> String {
@@ -138,25 +146,28 @@ fn a_script_a_gate_and_a_hook_are_no_person() {
 #[test]
 fn what_a_script_leaves_behind_is_nobody_also_without_environment_and_after_a_restart() {
     let stage = Stage::new();
-    let left = [
-        ("daemon", "(setsid "),
-        ("bare", "(setsid env -i PATH=\"$PATH\" SLUICE_HOME=\"$SLUICE_HOME\" "),
-        ("restarted", "(setsid "),
-    ];
+    let bare = "(setsid env -i PATH=\"$PATH\" SLUICE_HOME=\"$SLUICE_HOME\" ";
+    let left = [("daemon", "(setsid "), ("bare", bare), ("restarted", "(setsid "), ("bare-restarted", bare)];
     let mut go = Vec::new();
     for (name, begins) in left {
-        let (pipe, tried) = (stage.home.pipe(&format!("{name}.go")), stage.expects(name));
-        write(&stage.home, &format!("{name}.sh"), &format!("read x < {}\n{}\n", pipe.path(), stage.tries(name)));
-        let file = stage.home.repository().join(format!("{name}.sh"));
-        let command = format!("{begins}sh {} >/dev/null 2>&1 &)", file.display());
+        let command = format!("{begins}sh {} >/dev/null 2>&1 &)", stage.waits(name, &mut go));
         let run = stage.play(name, &format!("steps:\n  - {{name: leave, type: script, command: '{command}'}}\n"));
         assert_eq!(run["status"], "completed", "{run:#}");
-        go.push((name, pipe, tried));
     }
+    // Of our tmux server, which outlives the engine: with and without a window.
+    for (name, by) in [("run-shell", "run-shell"), ("new-window", "new-window")] {
+        let file = stage.waits(name, &mut go);
+        let mut tmux = stage.home.program("tmux");
+        tmux.arg("-S").arg(stage.home.place().join("tmux.sock")).arg(by);
+        tmux.arg(format!("trap '' HUP; (setsid env -i PATH=\"$PATH\" sh {file} >/dev/null 2>&1 &)"));
+        assert!(tmux.status().unwrap().success());
+    }
+    let mut is_restarted = false;
     for (name, pipe, tried) in go {
-        if name == "restarted" {
+        if name == "restarted" && !is_restarted {
             stage.home.kill_engine();
             stage.home.sluice(&["task", "list"]).done();
+            is_restarted = true;
         }
         pipe.let_go();
         tried.hear();
@@ -213,6 +224,36 @@ fn a_step_that_says_so_acts_for_a_person_while_it_runs() {
     let agent = "steps:\n  - {name: one, prompt: hello, acts_as: person}\n";
     grimoire(&stage.home, "never", agent);
     assert_eq!(stage.home.sluice(&["check", ".coven/grimoires/never.yml"]).code, 1);
+}
+
+/// What hides from another home has no environment, no parent of Sluice's, and its own engine is dead; and it may start the
+/// other home's engine itself.
+#[test]
+fn what_hides_from_another_home_is_nobody_there_whoever_starts_its_engine() {
+    let (stage, other) = (Stage::new(), Home::new());
+    other.sluice(&["task", "list"]).done();
+    let program = Path::new(env!("CARGO_BIN_EXE_sluice"));
+    let out = stage.path("hidden");
+    let ask = format!("SLUICE_HOME={} {} token create --scope read --json", other.place().display(), program.display());
+    let (go, asked) = (stage.home.pipe("hidden.go"), stage.home.pipe("hidden.done"));
+    let script =
+        format!("for turn in 1 2; do read x < {}; {ask} > {}; : > {}; done\n", go.path(), out.display(), asked.path());
+    write(&stage.home, "hidden.sh", &script);
+    let file = stage.home.repository().join("hidden.sh");
+    let leave = format!("(setsid env -i PATH=\"$PATH\" sh {} >/dev/null 2>&1 &)", file.display());
+    stage.play("hides", &format!("steps:\n  - {{name: leave, type: script, command: '{leave}'}}\n"));
+    stage.home.kill_engine();
+    for turn in ["the other engine lives", "it starts the other engine"] {
+        if turn == "it starts the other engine" {
+            other.sluice(&["stop"]).done();
+        }
+        go.let_go();
+        asked.hear();
+        let told: Value = serde_json::from_str(&stage.told("hidden")).unwrap();
+        assert_eq!(told["error"]["code"], "not_yours", "{turn}: {told}");
+    }
+    // A person is one there all the same.
+    other.sluice(&["token", "create", "--scope", "read"]).done();
 }
 
 #[test]

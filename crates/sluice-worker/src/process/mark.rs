@@ -1,0 +1,93 @@
+//! A mark that no process can take off: the limit of its file locks.
+//!
+//! No kernel since Linux 2.4.25 looks at that limit, but every one keeps it: it goes through every fork and every program
+//! that a process becomes, with and without environment, parent and terminal; a process may lower it and never raise it
+//! again, unless it is root. An engine lowers its own when it starts, so everything that comes from it stands deeper than
+//! those around it, whatever it does to hide and whoever of its ancestors still lives.
+
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// How many engines can be started inside each other and be told apart.
+const DEEPEST: u64 = 1 << 12;
+/// Bits of a mark that tell one home from another at the same depth.
+const HOME: u32 = 40;
+/// The lowest limit that is no mark. Below it the depth counts down.
+const UNMARKED: u64 = 1 << 60;
+
+/// How deep a process stands inside engines: the limit of its file locks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Mark(u64);
+
+impl Mark {
+    /// Of this process.
+    pub(crate) fn own() -> Mark {
+        Mark(getrlimit(Resource::Locks).maximum.unwrap_or(u64::MAX))
+    }
+
+    /// Of another process. One that has gone, and any where the system does not show limits, has none.
+    pub(crate) fn of(pid: i32) -> Mark {
+        let limits = std::fs::read_to_string(format!("/proc/{pid}/limits")).unwrap_or_default();
+        let line = limits.lines().find_map(|line| line.strip_prefix("Max file locks"));
+        let limit = line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok());
+        Mark(limit.unwrap_or(u64::MAX))
+    }
+
+    /// How many engines a process with this mark is inside of. A limit that is lower than any mark is as deep as can be.
+    pub(crate) fn depth(self) -> u64 {
+        match self.0.checked_sub(UNMARKED) {
+            Some(_) => 0,
+            None => (((UNMARKED - 1 - self.0) >> HOME) + 1).min(DEEPEST),
+        }
+    }
+
+    /// How many engines of other homes a process with this mark is inside of.
+    pub(crate) fn depth_around(self, home: &str) -> u64 {
+        let depth = self.depth();
+        let is_of_home = depth > 0 && self.0 & ((1 << HOME) - 1) == digest(home);
+        if is_of_home { depth - 1 } else { depth }
+    }
+
+    /// The mark of what the engine of a home starts, when the engine itself has this one.
+    fn below(self, home: &str) -> Mark {
+        let depth = (self.depth() + 1).min(DEEPEST);
+        Mark((UNMARKED - (depth << HOME)) | digest(home))
+    }
+
+    /// Puts the mark of a home on this process, and so on everything that it starts from now on.
+    pub(crate) fn put_below(self, home: &str) -> std::io::Result<()> {
+        let mark = Some(self.below(home).0.min(self.0));
+        Ok(setrlimit(Resource::Locks, Rlimit { current: mark, maximum: mark })?)
+    }
+}
+
+/// What tells a home from others, in as many bits as a mark has for it.
+fn digest(home: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    home.hash(&mut hasher);
+    hasher.finish() >> (u64::BITS - HOME)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_is_started_by_an_engine_stands_deeper_and_stays_there() {
+        let outside = Mark(u64::MAX);
+        let (agent, other) = (outside.below("/one"), outside.below("/two"));
+        assert_eq!((outside.depth(), agent.depth(), other.depth()), (0, 1, 1));
+        assert_ne!(agent, other);
+        assert_eq!((agent.depth_around("/one"), agent.depth_around("/two")), (0, 1));
+        let mut deeper = agent;
+        for depth in 2..100 {
+            let next = deeper.below("/inner");
+            assert!(next.0 < deeper.0 && next.depth() == depth, "{depth}");
+            deeper = next;
+        }
+        // Lowered on purpose it is only deeper.
+        assert!((0..100).all(|limit| Mark(limit).depth() == DEEPEST));
+        assert_eq!(Mark::of(rustix::process::getpid().as_raw_nonzero().get()), Mark::own());
+    }
+}
