@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sluice_core::run::{Outcome, Report};
+use sluice_core::run::{Kind, Outcome, Report};
 use sluice_engine::actor::{Actor, Change, Outcome as Done, Said};
 use sluice_engine::host::Clock;
 use sluice_engine::run_actor::RunActor;
@@ -62,7 +62,7 @@ fn questions(table: &Table, what: &dyn Fn(&str) -> String, readers: (Box<dyn Rea
     let kind = Some(RunActor::KIND.to_owned());
     let newest = query(page());
     let status = query(Query { kind: kind.clone(), status: Some("completed".into()), ..page() });
-    let group = query(Query { group: Some(GROUP.into()), ..page() });
+    let group = query(Query { group: Some(RunActor::belongs(GROUP, Kind::Run)), ..page() });
     let open = query(Query { open: Some(true), ..page() });
     let load = |reader: &mut dyn Reader, at: usize| assert!(reader.load(&ended(at * 7 % FEW)).unwrap().is_some());
     let open_streams =

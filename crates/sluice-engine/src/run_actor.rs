@@ -6,7 +6,7 @@ use std::sync::Arc;
 use sluice_core::machine::{Decision, Moment, Refusal};
 use sluice_core::recipe::{FailureKind, StepId, Work};
 use sluice_core::run::{
-    Asker, Effect, Event, Given, Input, Outcome as Ended, Part, Plan, Report, RunState, Speaker, TimerKey, begin,
+    Asker, Effect, Event, Given, Input, Kind, Outcome as Ended, Part, Plan, Report, RunState, Speaker, TimerKey, begin,
     decide, effect,
 };
 use sluice_store::{Card, Effect as StoredEffect, Event as StoredEvent, Header, RowKey, Stored};
@@ -42,6 +42,23 @@ impl RunActor {
     /// The kind that its card names.
     pub const KIND: &str = "run";
 
+    /// What the card of a run names as its group: the workers that it is for, and what it is called. There is an index of
+    /// it in every store, so a list of one kind does not go over all others.
+    pub fn belongs(group: &str, kind: Kind) -> String {
+        format!("{group}/{}", kind.word())
+    }
+
+    /// The workers that a run is for, as its card says.
+    pub fn group_of(card: &Card) -> &str {
+        card.group.split_once('/').map_or(&card.group, |(group, _)| group)
+    }
+
+    /// What a run is called, as its card says. One that was last stored by an earlier Sluice does not say.
+    pub fn kind_of(card: &Card) -> Option<Kind> {
+        let (_, word) = card.group.split_once('/')?;
+        Kind::ALL.into_iter().find(|kind| kind.word() == word)
+    }
+
     /// A run that starts now, and what is to be stored of it.
     pub fn create(plan: Arc<Plan>, definition: String, group: String, given: Given, now: Moment) -> (Self, Change) {
         let decision = begin(&plan, given.clone(), now);
@@ -66,7 +83,7 @@ impl RunActor {
         let state = run_state::read(&plan, &stored.header.data, &stored.rows)?;
         Ok(RunActor {
             definition: run_state::definition_of(&stored.header.data)?,
-            group: stored.header.card.group.clone(),
+            group: Self::group_of(&stored.header.card).to_owned(),
             version: stored.version,
             created: stored.header.card.created,
             open: stored.effects.iter().map(|open| open.effect.id.clone()).collect(),
@@ -140,7 +157,7 @@ impl RunActor {
         let card = Card {
             kind: Self::KIND.into(),
             status: self.state.status().into(),
-            group: self.group.clone(),
+            group: Self::belongs(&self.group, self.state.given.origin.kind),
             title: self.plan.recipe.name.to_string(),
             open: self.state.end.is_none() || self.next_turn.is_some(),
             created: self.created,

@@ -15,7 +15,9 @@ use crate::config::Config;
 use crate::places::Places;
 
 /// The form of a home that this program writes. It grows when an older program could not read it without a loss.
-const FORMAT: u32 = 1;
+///
+/// 2: cards of runs name what a run is called beside the colony that it is for.
+const FORMAT: u32 = 2;
 
 /// What stands in the file.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -83,6 +83,12 @@ pub(crate) fn list(ground: &Ground) -> Vec<Value> {
     std::iter::once(local()).chain(founded.into_iter().map(|(_, colony)| colony)).collect()
 }
 
+/// The ids of all colonies.
+pub(crate) fn ids(ground: &Ground) -> Vec<String> {
+    let founded = ground.house.of("colony/").into_iter().map(|(id, _)| id);
+    std::iter::once(LOCAL.to_owned()).chain(founded).collect()
+}
+
 /// The colony of this id, or the only one whose id begins like this.
 pub(crate) fn find(ground: &Ground, id: &str) -> Result<Value, Problem> {
     if id == LOCAL {

@@ -192,7 +192,7 @@ pub(crate) fn mission(seen: &SeenRun) -> Value {
     };
     json!({
         "mission_id": seen.id,
-        "colony_id": seen.card.group,
+        "colony_id": seen.colony(),
         "prompt": seen.state.given.prompt,
         "workflow_name": seen.plan.recipe.name.as_str(),
         "status": status,
@@ -222,7 +222,7 @@ fn task(ground: &Ground, seen: &SeenRun, id: StepId, step: &Step) -> Value {
         "ready" | "retrying" => "queued",
         "running" => match &holder {
             // This machine's own hands have begun as soon as they have it.
-            None if seen.card.group == crate::service::LOCAL => "running",
+            None if seen.colony() == crate::service::LOCAL => "running",
             None => "queued",
             Some(holder) if holder.has_begun => "running",
             Some(_) => "assigned",

@@ -73,6 +73,11 @@ impl SeenRun {
         folder(&self.state.given)
     }
 
+    /// The colony whose crabs do it.
+    pub fn colony(&self) -> &str {
+        RunActor::group_of(&self.card)
+    }
+
     /// What of it never changes.
     pub fn setting(&self) -> Setting {
         Setting { id: self.id.clone(), plan: self.plan.clone(), given: self.state.given.clone() }
@@ -130,6 +135,12 @@ impl Looks {
         self.known().runs.get(id).filter(|seen| (seen.version, &seen.card) == (now.version, &now.card)).cloned()
     }
 
+    /// How many runs have been read, and are remembered.
+    #[cfg(test)]
+    pub(crate) fn count(&self) -> usize {
+        self.known().runs.len()
+    }
+
     fn remember(&self, seen: &SeenRun) {
         let mut known = self.known();
         if known.steps >= MOST_STEPS {
@@ -154,14 +165,16 @@ impl Tasks {
 
     /// The run with this id, as the store has it now.
     pub fn load_run(&self, id: &str) -> Result<Option<SeenRun>, Problem> {
-        let mut loader = self.loader();
-        let now = loader.reader().summary(&stream(id)).map_err(unread)?;
-        let Some(now) = now else { return Ok(None) };
-        if let Some(seen) = self.looks.again(id, &now) {
+        let now = self.loader().reader().summary(&stream(id)).map_err(unread)?;
+        now.map_or(Ok(None), |now| self.run_of(id, &now))
+    }
+
+    /// The run with this id, of which this was just read. It is read whole only if it has changed since it was seen.
+    pub(crate) fn run_of(&self, id: &str, now: &Summary) -> Result<Option<SeenRun>, Problem> {
+        if let Some(seen) = self.looks.again(id, now) {
             return Ok(Some(seen));
         }
-        let read = loader.run(&stream(id)).map_err(unread)?;
-        drop(loader);
+        let read = self.loader().run(&stream(id)).map_err(unread)?;
         let seen = read.map(|read| SeenRun::of(id, read));
         seen.iter().for_each(|seen| self.looks.remember(seen));
         Ok(seen)

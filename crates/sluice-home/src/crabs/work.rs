@@ -154,7 +154,7 @@ impl Crabs {
     pub(crate) fn tell(&self, ground: &Ground, dispatch: u64) -> Result<(), Unavailable> {
         let Some(mission) = self.inner().jobs.get(&dispatch).map(|job| job.mission.clone()) else { return Ok(()) };
         let Ok(Some(seen)) = settled(ground.tasks.load_run(&mission).map_err(Undone::from))? else { return Ok(()) };
-        let repository = colonies::repository(ground, &seen.card.group);
+        let repository = colonies::repository(ground, seen.colony());
         let inner = self.inner();
         let Some(job) = inner.jobs.get(&dispatch) else { return Ok(()) };
         let Some((_, post)) = inner.crabs.get(&job.crab).and_then(|crab| crab.listens.as_ref()) else { return Ok(()) };

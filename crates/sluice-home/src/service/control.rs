@@ -7,6 +7,7 @@ use sluice_api::Problem;
 use sluice_core::run::Kind;
 use sluice_engine::host::Clock;
 
+use super::runs::Ended;
 use super::{Chosen, Service, Who};
 use crate::colonies::{self, NewColony};
 use crate::crabs::{About, Complete, Connection, Post, Register, Sign, StartAttempt, UpdateAttempt};
@@ -106,7 +107,7 @@ impl Service {
 
     /// The runs that are missions, newest first; with `all` also those that have ended.
     fn newest_first(&self, all: bool) -> Result<Vec<SeenRun>, Problem> {
-        let mut runs = self.runs_that(all, is_mission)?;
+        let mut runs = self.runs_called(Kind::Mission, all.then_some(Ended(None)), |_| true)?;
         runs.sort_by(|one, other| (other.card.created, &other.id).cmp(&(one.card.created, &one.id)));
         Ok(runs)
     }
@@ -168,10 +169,6 @@ impl Service {
             "tasks": tasks,
         }))
     }
-}
-
-fn is_mission(seen: &SeenRun) -> bool {
-    seen.state.given.origin.kind == Kind::Mission
 }
 
 /// How many there are of each.

@@ -13,6 +13,7 @@ use sluice_core::run::{End, Kind};
 use sluice_dialect::catalogue::{Catalogue, Places};
 use sluice_dialect::{Definition, Sources};
 
+use super::runs::Ended;
 use super::{Chosen, Service, Started, Who, start_as};
 use crate::runs::SeenRun;
 use crate::view_run;
@@ -84,7 +85,7 @@ impl Service {
 
     /// All workflows, newest first.
     pub fn workflows(&self) -> Result<Vec<Value>, Problem> {
-        let mut runs = self.runs_that(true, is_workflow)?;
+        let mut runs = self.runs_called(Kind::Workflow, Some(Ended(None)), |_| true)?;
         runs.sort_by(|one, other| (other.card.created, &other.id).cmp(&(one.card.created, &one.id)));
         Ok(runs.iter().map(workflow).collect())
     }

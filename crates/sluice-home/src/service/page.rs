@@ -75,6 +75,22 @@ impl Wanted {
     }
 }
 
+/// The newest that have ended, of all of these queries together, in no order.
+pub(super) fn newest<T>(
+    tasks: &Tasks,
+    queries: impl IntoIterator<Item = Query>,
+    mut fits: impl FnMut(&Summary) -> Result<Option<T>, Problem>,
+    when: impl Fn(&T) -> (i64, String),
+) -> Result<Vec<T>, Problem> {
+    let mut found = Vec::new();
+    for query in queries {
+        found.extend(Wanted::default().gather(tasks, &Query { open: Some(false), ..query }, &mut fits)?.items);
+    }
+    found.sort_by_cached_key(|item| std::cmp::Reverse(when(item)));
+    found.truncate(USUAL);
+    Ok(found)
+}
+
 fn written(key: &PageKey) -> String {
     format!("{}:{}", key.created, key.stream)
 }
@@ -82,4 +98,55 @@ fn written(key: &PageKey) -> String {
 fn read(text: &str) -> Option<PageKey> {
     let (created, stream) = text.split_once(':')?;
     Some(PageKey { created: created.parse().ok()?, stream: StreamId::new(stream) })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use sluice_api::run::StartRun;
+    use sluice_core::run::Kind;
+
+    use super::super::{Service, Started, Who, start_as};
+    use crate::log::Log;
+    use crate::places::Places;
+
+    #[test]
+    fn a_list_reads_the_runs_that_are_in_it_and_no_others() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let recipe = "name: by-hand\nsteps:\n  - {name: a, type: script, command: 'true'}\n";
+        std::fs::write(folder.path().join("by-hand.yml"), recipe).expect("written");
+        let places = Places::new(folder.path().join("home"));
+        std::fs::create_dir_all(places.home()).expect("a home");
+        let log = Arc::new(Log::open(&places.log()));
+        let program = std::env::current_exe().expect("this test");
+        let open = || Service::open(places.clone(), None, program.clone(), log.clone()).expect("a home");
+        let service = open();
+        let cwd = folder.path().display().to_string();
+        let wanted = StartRun { recipe: "by-hand.yml".into(), cwd, by_hand: true, ..StartRun::default() };
+        let one = |kind: Kind| {
+            let started = Started { kind: Some(kind), ..Started::default() };
+            let seen = start_as(service.ground(), &wanted, started).expect("started");
+            service.cancel_run(&Who::person("somebody"), &seen.id, String::new()).expect("ended");
+        };
+        (0..20).for_each(|_| one(Kind::Run));
+        (0..3).for_each(|_| one(Kind::Workflow));
+        one(Kind::Mission);
+        service.close().expect("closed");
+        // Nothing is remembered of before.
+        let service = open();
+        let read = || service.ground().tasks.looks.count();
+        let before = read();
+        let lists = (
+            service.workflows().expect("a list").len(),
+            read() - before,
+            service.missions().expect("a list").len(),
+            read() - before,
+            service.list_processes(true).expect("a list").len(),
+            service.inbox().expect("a list").len(),
+            read() - before,
+        );
+        assert_eq!(lists, (3, 3, 1, 4, 0, 0, 4));
+        service.close().expect("closed");
+    }
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use sluice_api::problem::{Problem, Status};
 use sluice_api::run::{AnswerQuestion, StartRun, StepSays};
 use sluice_core::recipe::{Data, FailureKind, StepId};
-use sluice_core::run::{Ask, ByHand, End, Input, Outcome, Report, Speaker, StepState};
+use sluice_core::run::{Ask, ByHand, End, Input, Kind, Outcome, Report, Speaker, StepState};
 use sluice_engine::actor::Said;
 use sluice_engine::reactor::{Message, Recorded};
 use sluice_engine::run_actor::RunActor;
@@ -17,13 +17,16 @@ use sluice_store::{Query, Summary};
 use sluice_worker::redact::redacted;
 use sluice_worker::session::Stream;
 
-use super::page::{Part, Wanted};
+use super::page::{Part, Wanted, newest};
 use super::{ANSWER_WITHIN, Chosen, Service, Started, Who, start_as, wait};
 use crate::bounds::{LONGEST_SUMMARY, cut};
 use crate::ground::Ground;
 use crate::runs::{SeenRun, id_of, stream};
 use crate::view_run;
 use crate::workbench::{clean, data, sweep};
+
+/// Runs that have ended are wanted too: all of them, or only those with this status.
+pub(super) struct Ended(pub(super) Option<&'static str>);
 
 /// What the status of a run can be.
 const STATUSES: [&str; 5] = ["running", "held", "completed", "failed", "cancelled"];
@@ -68,24 +71,45 @@ impl Service {
         })
     }
 
-    /// Runs of which this is so, the open ones first, each newest first: all that are open, and the newest that have ended.
-    pub(super) fn runs_that(&self, all: bool, is_so: impl Fn(&SeenRun) -> bool) -> Result<Vec<SeenRun>, Problem> {
-        let gathered = Wanted::default().gather(&self.ground.tasks, &of_runs(all), |summary| {
-            Ok(self.summed_up(summary)?.filter(|seen| is_so(seen)))
-        });
-        Ok(gathered?.items)
+    /// Runs that are called so and of which this is so: all that are open, and then with `ended` the newest that have, perhaps
+    /// only those with a status. What this costs depends on how many are called so, not on how many others have ended.
+    pub(super) fn runs_called(
+        &self,
+        kind: Kind,
+        ended: Option<Ended>,
+        is_so: impl Fn(&SeenRun) -> bool,
+    ) -> Result<Vec<SeenRun>, Problem> {
+        let look = |summary: &Summary| {
+            let known = RunActor::kind_of(&summary.card);
+            if known.is_some_and(|known| known != kind) {
+                return Ok(None);
+            }
+            Ok(self.summed_up(summary)?.filter(|seen| seen.state.given.origin.kind == kind && is_so(seen)))
+        };
+        let mut runs = Wanted::default().gather(&self.ground.tasks, &of_runs(false), look)?.items;
+        let Some(Ended(status)) = ended else { return Ok(runs) };
+        let colonies = crate::colonies::ids(&self.ground).into_iter();
+        // Those that an earlier Sluice stored last do not say what they are called, and have to be looked at.
+        let groups = colonies.flat_map(|colony| [RunActor::belongs(&colony, kind), colony]);
+        let status = status.map(str::to_owned);
+        let queries = groups.map(|group| Query { group: Some(group), status: status.clone(), ..Query::default() });
+        let when = |seen: &SeenRun| (seen.card.created, seen.id.clone());
+        runs.extend(newest(&self.ground.tasks, queries, look, when)?);
+        Ok(runs)
     }
 
     /// The run that a card is about. One that cannot be read does not hide the others.
     fn summed_up(&self, summary: &Summary) -> Result<Option<SeenRun>, Problem> {
         let Some(id) = id_of(&summary.stream) else { return Ok(None) };
-        self.ground.tasks.unless_damaged(&summary.stream, self.ground.tasks.load_run(id))
+        self.ground.tasks.unless_damaged(&summary.stream, self.ground.tasks.run_of(id, summary))
     }
 
     /// The processes that are active, oldest first; with `all` also those that were completed. What was cancelled is gone
     /// from every list.
     pub fn list_processes(&self, all: bool) -> Result<Vec<SeenRun>, Problem> {
-        let mut runs = self.runs_that(true, |seen| view_run::is_process(seen) && is_listed(seen, all))?;
+        // Without `all`, of those that have ended only those that failed are wanted.
+        let mut runs =
+            self.runs_called(Kind::Process, Some(Ended((!all).then_some("failed"))), |seen| is_listed(seen, all))?;
         runs.sort_by(|one, other| (one.card.created, &one.id).cmp(&(other.card.created, &other.id)));
         Ok(runs)
     }
@@ -103,7 +127,10 @@ impl Service {
 
     /// The questions that wait for a person, oldest first.
     pub fn inbox(&self) -> Result<Vec<Value>, Problem> {
-        let mut runs = self.runs_that(false, |seen| seen.state.question().is_some())?;
+        let asking = Wanted::default().gather(&self.ground.tasks, &of_runs(false), |summary| {
+            Ok(self.summed_up(summary)?.filter(|seen| seen.state.question().is_some()))
+        });
+        let mut runs = asking?.items;
         runs.reverse();
         let questions = |seen: &SeenRun| -> Vec<Value> {
             seen.state.questions().map(|(step, it)| view_run::question(seen, step, it)).collect()

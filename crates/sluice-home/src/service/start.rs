@@ -294,7 +294,7 @@ pub(crate) fn repeat(ground: &Arc<Ground>, seen: &SeenRun) -> Result<(), Problem
             (given.workspace, given.origin.base) = (planned.folder, planned.base);
         }
         given.id = id;
-        begin(ground, &seen.plan, pinned, given, &seen.card.group)?;
+        begin(ground, &seen.plan, pinned, given, seen.colony())?;
     }
     patrols::tidy(ground, seen)
 }

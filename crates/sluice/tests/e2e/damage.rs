@@ -167,7 +167,8 @@ fn a_restore_leaves_no_log_of_the_store_before_it() {
 /// A home keeps to its store: whoever forgets to name it gets that one, and whoever names another is refused.
 #[test]
 fn a_home_keeps_to_its_store() {
-    let address = Cluster::shared().database();
+    let cluster = Cluster::shared();
+    let address = cluster.database();
     let home = Home::empty();
     let served = Served::start(&home, &["--store", &address]);
     home.sluice(&["project", "add"]).done();
@@ -180,8 +181,17 @@ fn a_home_keeps_to_its_store() {
     let refused = ran(home.command(&["task", "list"]).env("SLUICE_STORE", &other));
     assert!(refused.code == 6 && refused.stderr.contains(&other), "{refused:?}");
     assert!(refused.stderr.contains("the store of this home is postgres://"), "{refused:?}");
-    let doctor = home.sluice(&["doctor"]);
-    assert!(doctor.stdout.contains("postgres://"), "{doctor:?}");
+    // The doctor looks at that store too, and at how its server is set.
+    let setting = |doctor: Ran| -> Vec<String> {
+        assert!(doctor.stdout.contains("postgres://"), "{doctor:?}");
+        doctor.stdout.lines().filter(|line| line.contains("replication")).map(str::to_owned).collect()
+    };
+    let well = setting(home.sluice(&["doctor"]));
+    assert!(well.len() == 1 && well[0].starts_with("ok"), "{well:?}");
+    let name = address.split(['/', '?']).find(|part| part.starts_with("test_")).unwrap();
+    cluster.execute(&address, &format!("ALTER DATABASE {name} SET synchronous_commit = off"));
+    let ill = setting(home.sluice(&["doctor"]));
+    assert!(ill.len() == 1 && ill[0].starts_with("warning") && ill[0].contains("synchronous_commit = off"), "{ill:?}");
 }
 
 /// A home that a newer Sluice has written is left alone.
@@ -189,7 +199,7 @@ fn a_home_keeps_to_its_store() {
 fn a_home_of_a_newer_version_is_refused_with_both_versions() {
     let kept = Kept::new();
     let file = kept.home.place().join("store.json");
-    let newer = std::fs::read_to_string(&file).unwrap().replace("\"format\": 1", "\"format\": 99");
+    let newer = std::fs::read_to_string(&file).unwrap().replace("\"format\": 2", "\"format\": 99");
     std::fs::write(&file, newer.replace(env!("CARGO_PKG_VERSION"), "99.1.0")).unwrap();
     let refused = kept.home.sluice(&["task", "list"]);
     assert!(refused.code == 6 && refused.stderr.contains("99.1.0"), "{refused:?}");
