@@ -86,8 +86,12 @@ pub fn examine(places: &Places, running: bool, deep: bool) -> Vec<Finding> {
     findings
 }
 
-/// What the engine says about worktrees and sessions.
-pub fn worktrees(list: &WorkspaceList) -> Vec<Finding> {
+/// What the engine says about worktrees and sessions; without it nobody can say who is known to whom.
+pub fn worktrees(list: Option<&WorkspaceList>) -> Vec<Finding> {
+    let Some(list) = list else {
+        let remedy = Some("`sluice workspace list` starts one; then ask again");
+        return vec![finding("worktrees", Health::Ok, "not looked at: only a running engine knows them", remedy)];
+    };
     let strays = list.strays.iter().map(|it| {
         let found = format!("{} lives in {}, and no task knows it", it.session, it.path);
         let remedy =
@@ -170,7 +174,8 @@ fn store(places: &Places, running: bool, deep: bool) -> Vec<Finding> {
         return vec![finding("store", Health::Missing, found, Some("the first command makes it"))];
     }
     if running && !deep {
-        return vec![finding("store", Health::Ok, format!("{}, in use by the engine", choice.name), None)];
+        let found = format!("{}, in use by the engine", choice.name);
+        return vec![finding("store", Health::Ok, found, Some("`sluice doctor --deep` reads all of it"))];
     }
     let looked = Store::open(&choice.address).and_then(|store| match deep || own.is_some() {
         true => store.verify(),

@@ -124,11 +124,8 @@ pub(crate) fn doctor(arguments: &Doctor, output: Output) -> Result<Exit, Failure
     let engine = running(&places);
     let mut findings = sluice_home::doctor::examine(&places, engine.is_some(), arguments.deep);
     // Who is known to whom only the engine can say; if none runs, none is started for it.
-    if let Some(engine) = engine
-        && let Ok(list) = engine.get::<sluice_api::workspace::WorkspaceList>("/v1/workspaces")
-    {
-        findings.extend(sluice_home::doctor::worktrees(&list));
-    }
+    let list = engine.and_then(|engine| engine.get("/v1/workspaces").ok());
+    findings.extend(sluice_home::doctor::worktrees(list.as_ref()));
     let is_damaged = findings.iter().any(|finding| finding.name == sluice_home::doctor::DAMAGE);
     let is_well = findings.iter().all(|finding| finding.status != sluice_home::doctor::Health::Broken);
     match output {
