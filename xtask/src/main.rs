@@ -12,6 +12,7 @@ cargo xtask bench scripts   measure script steps beside make and ninja
 cargo xtask fleet [--missions N] [--store sqlite|postgres] [--seed K] [--pace MS]   200 missions, while workers and the
                             engine are killed at random; at most MS milliseconds lie between two kills
 cargo xtask golden-home --name COMMIT [--program PATH]   keep a home of this engine, or of an earlier one, for the tests
+cargo xtask load [--runs N] [--lines N]   memory and times of lists, before and after N runs and N lines of progress
 cargo xtask pg-chaos [--minutes N] [--seed K]   30 minutes of runs, while their PostgreSQL is stopped, cut off, read-only
 cargo xtask sim --seeds N   live N simulated lives of the engine; --seed K lives one again
 cargo xtask takeover [--times N] [--seed K]   two engines take one PostgreSQL over from each other, 100 times
@@ -26,6 +27,7 @@ const FLEET: [(&str, &str); 4] = [
 ];
 const TAKEOVER: [(&str, &str); 2] = [("--times", "TAKEOVER_TIMES"), ("--seed", "TAKEOVER_SEED")];
 const GOLDEN: [(&str, &str); 2] = [("--name", "GOLDEN_NAME"), ("--program", "GOLDEN_PROGRAM")];
+const LOAD: [(&str, &str); 2] = [("--runs", "LOAD_RUNS"), ("--lines", "LOAD_LINES")];
 const CHAOS: [(&str, &str); 2] = [("--minutes", "CHAOS_MINUTES"), ("--seed", "CHAOS_SEED")];
 
 fn main() -> ExitCode {
@@ -40,6 +42,7 @@ fn main() -> ExitCode {
         ["fleet", rest @ ..] => long("as_many_as_are_wanted", &FLEET, rest),
         ["takeover", rest @ ..] => long("as_many_takeovers_as_are_wanted", &TAKEOVER, rest),
         ["golden-home", rest @ ..] => long("as_a_golden_home_is_made", &GOLDEN, rest),
+        ["load", rest @ ..] => long("as_much_load_as_is_wanted", &LOAD, rest),
         ["pg-chaos", rest @ ..] => long("as_many_minutes_as_are_wanted", &CHAOS, rest),
         ["sim", rest @ ..] => cargo(&["run", "--release", "--quiet", "--package", "sluice-sim", "--"], rest),
         _ => {

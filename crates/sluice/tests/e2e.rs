@@ -40,6 +40,7 @@ mod e2e {
     pub(crate) mod letter;
     pub(crate) mod limits;
     pub(crate) mod lists;
+    pub(crate) mod load;
     pub(crate) mod many;
     pub(crate) mod merge_kills;
     pub(crate) mod merges;
