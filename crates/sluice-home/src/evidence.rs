@@ -144,6 +144,7 @@ fn write(ground: &Ground, run: &str, line: &Value) -> std::io::Result<()> {
         file.read_exact(&mut last)?;
     }
     let broken = if last == [b'\n'] { "" } else { "\n" };
+    let line = ground.clean().value(line);
     file.write_all(format!("{broken}{line}\n").as_bytes())
 }
 

@@ -122,7 +122,7 @@ fn carried_out(ground: &Arc<Ground>, id: &str, effect: &Effect) -> Result<Report
     let span = spans::task(id, &effect.id, &effect.kind);
     let outcome = match settled(carry_out(ground, id, &effect.id, &effect.data))? {
         Ok(outcome) => outcome,
-        Err(failed) => Outcome::Failed(failed.error),
+        Err(failed) => Outcome::Failed(ground.clean().text(&failed.error)),
     };
     spans::task_ended(span, &outcome);
     Ok(Reported::Task(outcome))

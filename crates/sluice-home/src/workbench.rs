@@ -4,10 +4,12 @@
 //! It knows neither tasks nor runs beyond what an order says, and decides nothing.
 
 mod agent;
+mod clean;
 mod environment;
 mod script;
 mod versions;
 
+pub(crate) use clean::Clean;
 pub(crate) use environment::{Surroundings, inherited, is_secret_of, token};
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,7 +24,6 @@ use sluice_core::run::effect::Script;
 use sluice_core::run::{Outcome, Report};
 use sluice_worker::harness::{Harness, Harnesses};
 use sluice_worker::process::{Cancel, Within, end_marked};
-use sluice_worker::redact::redacted;
 use sluice_worker::session::{Config as SessionConfig, Failure, Keeper, SessionId, Sessions};
 use sluice_worker::tmux::Tmux;
 
@@ -117,12 +118,13 @@ pub enum Work {
 /// What came of it.
 pub(crate) type Performed = Result<Outcome, Undone>;
 
-/// What came of it, for the run. What could not be done now has no report.
-pub(crate) fn reported(performed: Performed) -> Result<Report, Unavailable> {
-    Ok(match settled(performed)? {
+/// What came of it, for the run and without secrets. What could not be done now has no report.
+pub(crate) fn reported(bench: &Workbench, performed: Performed) -> Result<Report, Unavailable> {
+    let report = match settled(performed)? {
         Ok(outcome) => Report::Completed(outcome),
         Err(Failed { kind, error, outcome }) => Report::Failed { kind, error, outcome: *outcome },
-    })
+    };
+    Ok(bench.clean().report(report))
 }
 
 /// What runs are at.
@@ -270,17 +272,6 @@ impl Workbench {
 /// Ends every process of a run that has ended, in its groups or not, also what steps left behind that are long over.
 pub(crate) fn sweep(run: &str) -> usize {
     end_marked(&format!("SLUICE_RUN={run}"), HURRY)
-}
-
-/// A value of a program's without what looks like a secret.
-pub(crate) fn clean(value: &serde_json::Value) -> serde_json::Value {
-    use serde_json::Value;
-    match value {
-        Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
-        Value::String(text) => Value::String(redacted(text)),
-        Value::Array(items) => items.iter().map(clean).collect(),
-        Value::Object(table) => table.iter().map(|(key, value)| (key.clone(), clean(value))).collect(),
-    }
 }
 
 /// A value of a program's, as conditions and variables read it.

@@ -1,73 +1,38 @@
 //! Secrets in what programs print. They are taken out before anything is stored: by their value where it is known, and by
-//! their form where it is a common one.
+//! their form where it is a common one; with colours between their letters or not.
 //!
 //! A value is known from the environment that a program was given. What comes in pieces is held back at the end of a piece
 //! only as far as a secret may have begun there.
 
+mod forms;
+mod known;
+mod unseen;
+
 use std::path::Path;
+
+use forms::{DASHES, Found, LONGEST_BEGIN, is_of_secret, position};
+use known::{Secrets, Sought};
+use unseen::{Before, Shown, colours};
 
 /// What stands in the place of a secret.
 pub const REDACTED: &str = "[redacted]";
 /// The shortest value that is taken for a secret because of its variable's name; a shorter one is a word.
 const SHORTEST: usize = 8;
-/// The longest secret of a form that is waited for at the end of a piece.
-const LONGEST: usize = 8 << 10;
 /// The longest private key.
 const LONGEST_KEY: usize = 64 << 10;
-/// The longest line that begins a private key.
-const LONGEST_BEGIN: usize = 64;
 /// Parts of the names of variables that hold secrets.
 const TELLING: [&str; 9] =
     ["TOKEN", "SECRET", "PASSWORD", "PASSWD", "API_KEY", "APIKEY", "PRIVATE_KEY", "ACCESS_KEY", "CREDENTIAL"];
 /// Ends of such names.
 const TELLING_ENDS: [&str; 3] = ["_KEY", "_PAT", "_AUTH"];
-const BEGIN: &[u8] = b"-----BEGIN ";
+/// What ends a private key.
 const END: &[u8] = b"-----END ";
-const DASHES: &[u8] = b"-----";
-
-/// A common form: what it begins with, how many letters follow at least, and whether what it begins with is shown.
-struct Form {
-    begins: &'static [u8],
-    least: usize,
-    shown: bool,
-}
-
-const fn form(begins: &'static [u8], least: usize) -> Form {
-    Form { begins, least, shown: false }
-}
-
-const FORMS: [Form; 24] = [
-    form(b"slu_", 32),
-    form(b"ghp_", 20),
-    form(b"gho_", 20),
-    form(b"ghu_", 20),
-    form(b"ghs_", 20),
-    form(b"ghr_", 20),
-    form(b"github_pat_", 20),
-    form(b"glpat-", 16),
-    form(b"sk-", 20),
-    form(b"sk_live_", 16),
-    form(b"rk_live_", 16),
-    form(b"xoxb-", 10),
-    form(b"xoxp-", 10),
-    form(b"xoxa-", 10),
-    form(b"xoxr-", 10),
-    form(b"xoxs-", 10),
-    form(b"AKIA", 16),
-    form(b"ASIA", 16),
-    form(b"AIza", 30),
-    form(b"npm_", 30),
-    form(b"hf_", 30),
-    form(b"pypi-", 30),
-    Form { begins: b"Bearer ", least: 16, shown: true },
-    Form { begins: b"bearer ", least: 16, shown: true },
-];
 
 /// Takes secrets out.
 #[derive(Clone, Debug)]
 pub struct Redactor {
-    /// Values that are secrets, the longest first.
-    known: Vec<Vec<u8>>,
+    /// Values that are secrets.
+    known: Secrets,
     /// The bytes that one of them begins with.
     begins_known: [bool; 256],
     /// The bytes that a form begins with.
@@ -86,16 +51,10 @@ impl Redactor {
         let is_secret = |(name, value): &(&str, &str)| {
             value.len() >= SHORTEST && is_telling(name) && !(value.starts_with('/') && Path::new(value).exists())
         };
-        let secrets = environment.into_iter().filter(is_secret);
-        let mut known: Vec<Vec<u8>> = secrets.map(|(_, value)| value.as_bytes().to_vec()).collect();
-        known.sort_by(|one, other| other.len().cmp(&one.len()).then(one.cmp(other)));
-        known.dedup();
+        let known = known::secrets(environment.into_iter().filter(is_secret).map(|(_, value)| value));
         let mut begins_known = [false; 256];
-        known.iter().filter_map(|value| value.first()).for_each(|byte| begins_known[usize::from(*byte)] = true);
-        let mut begins_form = [false; 256];
-        let forms = FORMS.iter().map(|form| form.begins).chain([BEGIN]);
-        forms.filter_map(|begins| begins.first()).for_each(|byte| begins_form[usize::from(*byte)] = true);
-        Self { known, begins_known, begins_form }
+        known.keys().for_each(|byte| begins_known[usize::from(*byte)] = true);
+        Self { known, begins_known, begins_form: forms::beginnings() }
     }
 
     /// A text without the secrets in it.
@@ -129,27 +88,24 @@ pub(crate) struct Flow {
     redactor: Redactor,
     /// What may be the beginning of a secret.
     held: Vec<u8>,
-    /// The byte before that.
-    before: u8,
-    /// How much of a private key has been left out, while one is under way.
-    key: Option<usize>,
+    /// What stands before that.
+    before: Before,
+    /// What is being left out.
+    leaves_out: Option<LeftOut>,
 }
 
-/// What is at a place.
-enum Found {
-    /// Nothing: this byte is shown.
-    Nothing,
-    /// A secret of so many bytes, of which the first are shown.
-    Secret { length: usize, shown: usize },
-    /// The beginning of a private key, of so many bytes.
+/// A secret that goes on.
+#[derive(Clone, Copy, Debug)]
+enum LeftOut {
+    /// For as long as its letters do.
+    Letters,
+    /// A private key, of which so much has been left out.
     Key(usize),
-    /// Perhaps a secret; more must come to tell.
-    Perhaps,
 }
 
 impl Flow {
     pub(crate) fn new(redactor: Redactor) -> Self {
-        Self { redactor, held: Vec::new(), before: b' ', key: None }
+        Self { redactor, held: Vec::new(), before: Before::nothing(), leaves_out: None }
     }
 
     /// What can be told of the next piece.
@@ -168,127 +124,118 @@ impl Flow {
         let mut clean = Vec::with_capacity(all.len());
         let mut at = 0;
         while at < all.len() {
-            if self.key.is_none() {
-                let plain = self.plain(&all[at..]);
-                clean.extend_from_slice(&all[at..at + plain]);
-                at += plain;
-            }
             let rest = &all[at..];
-            if rest.is_empty() {
-                break;
-            }
-            if self.key.is_some() {
-                match self.leave_out(rest, is_last) {
-                    Some(length) => at += length,
-                    None => break,
-                }
-                continue;
-            }
-            match self.find(rest, is_last) {
-                Found::Nothing => {
-                    clean.push(rest[0]);
-                    self.before = rest[0];
-                    at += 1;
-                }
-                Found::Secret { length, shown } => {
-                    clean.extend_from_slice(&rest[..shown]);
-                    clean.extend_from_slice(REDACTED.as_bytes());
-                    self.before = b']';
-                    at += length;
-                }
-                Found::Key(length) => {
-                    clean.extend_from_slice(REDACTED.as_bytes());
-                    self.before = b']';
-                    self.key = Some(0);
-                    at += length;
-                }
-                Found::Perhaps => break,
+            let passed = match self.leaves_out {
+                Some(LeftOut::Letters) => self.leave_out_letters(rest, is_last, &mut clean),
+                Some(LeftOut::Key(so_far)) => self.leave_out_key(so_far, rest, is_last),
+                None => self.pass(rest, is_last, &mut clean),
+            };
+            match passed {
+                Some(length) => at += length,
+                None => break,
             }
         }
         self.held = all.split_off(at.min(all.len()));
         clean
     }
 
+    /// Passes what is no secret, and what is one; how many bytes that is, if it can be told.
+    fn pass(&mut self, rest: &[u8], is_last: bool, clean: &mut Vec<u8>) -> Option<usize> {
+        let plain = self.plain(rest);
+        clean.extend_from_slice(&rest[..plain]);
+        let rest = &rest[plain..];
+        let Some(first) = rest.first() else { return Some(plain) };
+        let found = self.find(rest, is_last);
+        let (length, shown) = match found {
+            Found::Nothing => {
+                clean.push(*first);
+                self.before.pass(*first);
+                return Some(plain + 1);
+            }
+            // What was passed is not looked at again.
+            Found::Perhaps => return (plain > 0).then_some(plain),
+            Found::Secret { length, shown } | Found::Letters { length, shown } => (length, shown),
+            Found::Key(length) => (length, 0),
+        };
+        self.leaves_out = match found {
+            Found::Letters { .. } => Some(LeftOut::Letters),
+            Found::Key(_) => Some(LeftOut::Key(0)),
+            Found::Nothing | Found::Perhaps | Found::Secret { .. } => None,
+        };
+        clean.extend_from_slice(&rest[..shown]);
+        clean.extend_from_slice(REDACTED.as_bytes());
+        clean.extend(colours(&rest[shown..length]));
+        self.before = Before::left_out();
+        Some(plain + length)
+    }
+
     /// How many bytes begin no secret for sure.
     fn plain(&mut self, rest: &[u8]) -> usize {
         let Redactor { begins_known, begins_form, .. } = &self.redactor;
-        let mut before = self.before;
-        let begins = |byte: &u8| {
+        for (at, byte) in rest.iter().enumerate() {
             let place = usize::from(*byte);
-            let may = begins_known[place] || (begins_form[place] && !before.is_ascii_alphanumeric());
-            before = if may { before } else { *byte };
-            may
-        };
-        let plain = rest.iter().position(begins).unwrap_or(rest.len());
-        self.before = before;
-        plain
+            if begins_known[place] || *byte == b':' || (begins_form[place] && self.before.is_border()) {
+                return at;
+            }
+            self.before.pass(*byte);
+        }
+        rest.len()
     }
 
     fn find(&self, rest: &[u8], is_last: bool) -> Found {
         let mut perhaps = false;
-        for known in &self.redactor.known {
-            if rest.starts_with(known) {
-                return Found::Secret { length: known.len(), shown: 0 };
+        for known in rest.first().and_then(|first| self.redactor.known.get(first)).into_iter().flatten() {
+            match known.seek(rest, is_last) {
+                Sought::Found(length) if !perhaps => return Found::Secret { length, shown: 0 },
+                Sought::Found(_) => break,
+                Sought::Perhaps => perhaps = true,
+                Sought::Not => {}
             }
-            perhaps |= known.starts_with(rest);
         }
-        if self.before.is_ascii_alphanumeric() {
-            return if perhaps && !is_last { Found::Perhaps } else { Found::Nothing };
+        // What may become a longer one is not taken for a shorter one.
+        if perhaps {
+            return Found::Perhaps;
         }
-        for form in &FORMS {
-            if let Some(follows) = rest.strip_prefix(form.begins) {
-                let run = follows.iter().take(LONGEST).take_while(|byte| is_of_secret(**byte)).count();
-                if run == follows.len() && !is_last {
-                    return Found::Perhaps;
-                }
-                if run >= form.least {
-                    let shown = if form.shown { form.begins.len() } else { 0 };
-                    return Found::Secret { length: form.begins.len() + run, shown };
+        match rest.first() {
+            Some(b':') => forms::in_address(rest, is_last),
+            Some(_) if self.before.is_border() => forms::find(rest, is_last),
+            Some(_) | None => Found::Nothing,
+        }
+    }
+
+    /// Leaves out the letters of a secret; how much that is, if it can be told.
+    fn leave_out_letters(&mut self, rest: &[u8], is_last: bool, clean: &mut Vec<u8>) -> Option<usize> {
+        let mut shown = Shown::of(rest);
+        let mut length = 0;
+        loop {
+            match shown.next() {
+                Some(byte) if is_of_secret(byte) => length = shown.at(),
+                // What is not shown may stand within it, or behind it.
+                None if !is_last => break,
+                Some(_) | None => {
+                    self.leaves_out = None;
+                    break;
                 }
             }
-            perhaps |= form.begins.starts_with(rest);
         }
-        match begun_key(rest) {
-            Found::Nothing if BEGIN.starts_with(rest) => perhaps = true,
-            Found::Perhaps => perhaps = true,
-            found @ Found::Key(_) => return found,
-            Found::Nothing | Found::Secret { .. } => {}
-        }
-        if perhaps && !is_last { Found::Perhaps } else { Found::Nothing }
+        clean.extend(colours(&rest[..length]));
+        (length > 0 || self.leaves_out.is_none()).then_some(length)
     }
 
     /// Leaves out what belongs to a private key; how much of it that is, if it can be told.
-    fn leave_out(&mut self, rest: &[u8], is_last: bool) -> Option<usize> {
-        let so_far = self.key.unwrap_or_default();
+    fn leave_out_key(&mut self, so_far: usize, rest: &[u8], is_last: bool) -> Option<usize> {
         if let Some(end) = position(rest, END)
             && let Some(dashes) = position(&rest[end + END.len()..], DASHES)
         {
-            self.key = None;
+            self.leaves_out = None;
             return Some(end + END.len() + dashes + DASHES.len());
         }
         // The last line may be cut.
         let length = if is_last { rest.len() } else { rest.len().saturating_sub(LONGEST_BEGIN) };
-        self.key = (so_far + length < LONGEST_KEY).then_some(so_far + length);
+        let so_far = so_far + length;
+        self.leaves_out = (so_far < LONGEST_KEY).then_some(LeftOut::Key(so_far));
         (length > 0).then_some(length)
     }
-}
-
-/// The line that begins a private key.
-fn begun_key(rest: &[u8]) -> Found {
-    let Some(named) = rest.strip_prefix(BEGIN) else { return Found::Nothing };
-    match position(&named[..named.len().min(LONGEST_BEGIN)], DASHES) {
-        Some(end) if position(&named[..end], b"PRIVATE KEY").is_some() => Found::Key(BEGIN.len() + end + DASHES.len()),
-        None if named.len() < LONGEST_BEGIN => Found::Perhaps,
-        Some(_) | None => Found::Nothing,
-    }
-}
-
-fn position(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
-    bytes.windows(wanted.len()).position(|window| window == wanted)
-}
-
-fn is_of_secret(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"-_.~+/=".contains(&byte)
 }
 
 #[cfg(test)]
@@ -324,10 +271,39 @@ mod tests {
     }
 
     #[test]
+    fn a_secret_is_found_in_other_clothes() {
+        let letters = "x".repeat(36);
+        let text = format!(
+            "\u{1b}[1mghp_\u{1b}[31m{letters}\u{1b}[0m cor\u{1b}[4mrect\u{1b}]0;title\u{7} horse\u{1b}[m.\n\
+             {{\"text\":\"here:\\nghp_{letters} and \\u001b[32mgh\\u001b[0mo_{letters}\"}}\n\
+             Y29ycmVjdCBob3JzZQ== aTpjb3JyZWN0IGhvcnNl b246Y29ycmVjdCBob3JzZTo= 636f727265637420686f727365 correct%20horse\n\
+             Authorization: Basic b246c2VzYW1l, basic dTpw and Basic principles\n\
+             eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhIn0.c2lnbmF0dXJl not eyJhIjoxfQ==\n\
+             postgres://me:open@sesame@db:5432/a https://ghp_{letters}:x@github.com/a http://h:80/@b ssh://git@host/a\n\
+             cor\u{1b}[3",
+        );
+        insta::assert_snapshot!(redactor().text(&text).replace('\u{1b}', "^["), @r#"
+        ^[[1m[redacted]^[[31m^[[0m [redacted]^[[4m^[[m.
+        {"text":"here:\n[redacted] and \u001b[32m[redacted]\u001b[0m"}
+        [redacted] aTp[redacted] b246[redacted]o= [redacted] [redacted]
+        Authorization: Basic [redacted], basic [redacted] and Basic principles
+        [redacted] not eyJhIjoxfQ==
+        postgres://[redacted]@db:5432/a https://[redacted]@github.com/a http://h:80/@b ssh://git@host/a
+        cor^[[3
+        "#);
+    }
+
+    #[test]
     fn pieces_of_any_size_give_what_the_whole_gives() {
         let key = "-----BEGIN RSA PRIVATE KEY-----\nabc\n-----END RSA PRIVATE KEY-----";
-        let text = format!("x correct horse y correct hors! xoxb-{} z\n{key} -----BEGIN it. Bearer", "1".repeat(20));
+        let text = format!(
+            "x correct horse y correct hors! xoxb-{} z\n{key} sk-\u{1b}[31m{}\u{1b}[0m Y29ycmVjdCBo\nb3JzZQ== u://a:b@c \
+             Basic b246c2VzYW1l eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhIn0.c2lnbmF0dXJl -----BEGIN it. Bearer",
+            "1".repeat(20),
+            "2".repeat(20),
+        );
         let whole = redactor().bytes(text.as_bytes());
+        assert_eq!(String::from_utf8_lossy(&whole).matches(REDACTED).count(), 8);
         for size in 1..text.len() {
             let mut flow = Flow::new(redactor());
             let mut clean: Vec<u8> = text.as_bytes().chunks(size).flat_map(|piece| flow.push(piece)).collect();

@@ -5,16 +5,15 @@ use sluice_api::Problem;
 use sluice_core::recipe::{Data, FailureKind};
 use sluice_core::run::{Job as Asked, Outcome, Perform, Report, Usage as Used};
 use sluice_worker::harness::result::result;
-use sluice_worker::redact::redacted;
 
 use super::task_id;
 use super::work::Complete;
 use crate::bounds::{LONGEST_SUMMARY, LONGEST_VALUE, LONGEST_WORD, cut};
 use crate::runs::{SeenRun, performance};
-use crate::workbench::{clean, data};
+use crate::workbench::{Clean, data};
 
-/// What a crab's words mean to its run.
-pub(super) fn report(wanted: &Complete) -> Result<Report, Problem> {
+/// What a crab's words mean to its run; no secret of them stays.
+pub(super) fn report(clean: &Clean, wanted: &Complete) -> Result<Report, Problem> {
     let words = [("result", &wanted.result), ("commit", &wanted.commit), ("failure", &wanted.failure)];
     if let Some((name, _)) = words.into_iter().find(|(_, it)| it.as_ref().is_some_and(|it| it.len() > LONGEST_WORD)) {
         return Err(Problem::bad_request(format!("`{name}` has more than {LONGEST_WORD} bytes")));
@@ -29,12 +28,15 @@ pub(super) fn report(wanted: &Complete) -> Result<Report, Problem> {
         let error = format!("its output has {value} bytes, more than the {LONGEST_VALUE} that are kept");
         return Ok(Report::Failed { kind: FailureKind::Failed, error, outcome: Outcome::default() });
     }
-    let said = redacted(wanted.summary.as_deref().unwrap_or_default());
+    let said = clean.text(wanted.summary.as_deref().unwrap_or_default());
     let read = result(&said);
     let summary = cut(&said, LONGEST_SUMMARY);
     let outcome = Outcome {
-        result: wanted.result.clone().or(read.result),
-        output: wanted.output.as_ref().map_or_else(|| Data::Text(cut(&said, LONGEST_VALUE)), |it| data(&clean(it))),
+        result: wanted.result.as_deref().map(|it| clean.text(it)).or(read.result),
+        output: wanted
+            .output
+            .as_ref()
+            .map_or_else(|| Data::Text(cut(&said, LONGEST_VALUE)), |it| data(&clean.value(it))),
         summary: if wanted.result.is_some() { summary.clone() } else { cut(&read.summary, LONGEST_SUMMARY) },
         commit: wanted.commit.clone(),
         usage: wanted.token_usage.map(|it| {
@@ -56,7 +58,7 @@ pub(super) fn report(wanted: &Complete) -> Result<Report, Problem> {
                     return Err(Problem::bad_request(message).hint("failed, timeout, crashed or lost"));
                 }
             };
-            let said = wanted.error.as_deref().map_or(summary, |error| cut(&redacted(error), LONGEST_SUMMARY));
+            let said = wanted.error.as_deref().map_or(summary, |error| cut(&clean.text(error), LONGEST_SUMMARY));
             let error = if said.is_empty() { "the crab says that it failed".to_owned() } else { said };
             Ok(Report::Failed { kind, error, outcome })
         }

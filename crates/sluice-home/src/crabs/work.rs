@@ -13,7 +13,6 @@ use sluice_engine::actor::Outcome as Reported;
 use sluice_engine::codec::run_effect;
 use sluice_engine::host::Clock;
 use sluice_engine::reactor::{Assignment, Message, too_late};
-use sluice_worker::redact::redacted;
 use sluice_worker::session::SessionId;
 
 use super::terms::{payload, report};
@@ -328,7 +327,8 @@ impl Crabs {
         let dispatch = attempt.held.ok_or_else(late)?;
         let (mission, task) = self.about(ground, dispatch)?;
         if wanted.progress_message.is_some() || wanted.token_usage.is_some() {
-            let message = wanted.progress_message.as_deref().map(|text| cut(&redacted(text), LONGEST_PROGRESS));
+            let message =
+                wanted.progress_message.as_deref().map(|text| cut(&ground.clean().text(text), LONGEST_PROGRESS));
             let data = json!({
                 "run_id": wanted.run_id, "mission_id": mission, "task_id": task,
                 "progress_message": message, "token_usage": wanted.token_usage,
@@ -376,7 +376,7 @@ impl Crabs {
 
     /// A crab says how it ended. Said twice it is counted once.
     pub fn complete(&self, ground: &Arc<Ground>, keeper: Option<&str>, wanted: &Complete) -> Result<Value, Problem> {
-        let report = report(wanted)?;
+        let report = report(&ground.clean(), wanted)?;
         let attempt = self.attempt(ground, keeper, &wanted.run_id)?;
         let Some(dispatch) = attempt.held else {
             return match attempt.counted_as {

@@ -48,7 +48,7 @@ pub(super) fn carry_out(ground: &Arc<Ground>, run: &str, effect: &str, data: &[u
     };
     Ok(match settled(done)? {
         Ok(()) => Reported::Done,
-        Err(failed) => Reported::Failed(failed.error),
+        Err(failed) => Reported::Failed(ground.clean().text(&failed.error)),
     })
 }
 
@@ -92,7 +92,7 @@ fn recorded(ground: &Arc<Ground>, setting: &Setting, wanted: &Perform) -> Result
     let step = &setting.plan.recipe.step(wanted.step).name;
     let span = spans::step(&setting.id, step.as_str(), wanted.attempt, spans::kind(&wanted.job));
     let performed = perform(ground, setting, wanted, &name).ok_or(NotYet::Told)?;
-    let report = reported(performed)?;
+    let report = reported(ground, performed)?;
     spans::step_ended(span, &report);
     ground.performed(&name);
     record.end(ground, setting, wanted, &report);

@@ -14,7 +14,6 @@ use sluice_engine::actor::Said;
 use sluice_engine::reactor::{Message, Recorded};
 use sluice_engine::run_actor::RunActor;
 use sluice_store::{Query, Summary};
-use sluice_worker::redact::redacted;
 use sluice_worker::session::Stream;
 
 use super::page::{Part, Wanted, newest};
@@ -23,7 +22,7 @@ use crate::bounds::{LONGEST_SUMMARY, cut};
 use crate::ground::Ground;
 use crate::runs::{SeenRun, id_of, stream};
 use crate::view_run;
-use crate::workbench::{clean, data, sweep};
+use crate::workbench::{data, sweep};
 
 /// Runs that have ended are wanted too: all of them, or only those with this status.
 pub(super) struct Ended(pub(super) Option<&'static str>);
@@ -203,12 +202,12 @@ impl Service {
                 .hint("`sluice answer` and `sluice run` are for people"));
         };
         let StepSays { verb, summary, result, output, text, options } = said;
-        let (summary, text) = (summary.as_deref().map(redacted), text.as_deref().map(redacted));
-        let summary = summary.map(|summary| cut(&summary, LONGEST_SUMMARY));
+        // A secret that is cut is not known any more.
+        let summary = summary.map(|summary| cut(&self.ground.clean().text(&summary), LONGEST_SUMMARY));
         let outcome = Outcome {
             summary: summary.clone().unwrap_or_default(),
             result,
-            output: output.as_ref().map(|it| data(&clean(it))).unwrap_or_default(),
+            output: output.as_ref().map(data).unwrap_or_default(),
             ..Outcome::default()
         };
         let by = *speaker;
@@ -234,6 +233,8 @@ impl Service {
     /// Asks a person, and waits for the answer as long as the command may wait; asked again in the same words it waits
     /// for the same answer.
     fn asks(&self, run: &str, by: Speaker, ask: Ask) -> Result<Value, Problem> {
+        // As it is stored: by its words it is found again.
+        let ask = self.ground.clean().ask(ask);
         say(&self.ground, run, Input::Ask { by, ask: ask.clone() })?;
         let answered = self.ground.tasks.wait(ANSWER_WITHIN, || {
             let seen = self.ground.tasks.load_run(run).ok().flatten()?;
@@ -364,10 +365,10 @@ fn of_runs(all: bool) -> Query {
     Query { kind: Some(RunActor::KIND.into()), open: if all { None } else { Some(true) }, ..Query::default() }
 }
 
-/// Says something to a run and waits until it is durable.
+/// Says something to a run and waits until it is durable. No secret of a step's is stored.
 pub(crate) fn say(ground: &Ground, run: &str, input: Input) -> Result<Recorded, Problem> {
     let Some(reporter) = ground.reporter.get() else { return Err(Problem::unavailable("the engine is starting")) };
-    let said = Said::Run(input);
+    let said = Said::Run(ground.clean().input(input));
     let answer = reporter.ask(|token| Message::Say { token: Some(token), stream: stream(run), said });
     wait(reporter, &answer, run)
 }

@@ -243,7 +243,7 @@ impl Worker {
     fn performed(&self, job: &Job, order: &Order) -> Result<Report, String> {
         let mut wait = FIRST_PAUSE;
         loop {
-            match reported(self.bench.perform(order)) {
+            match reported(&self.bench, self.bench.perform(order)) {
                 Ok(report) => return Ok(report),
                 Err(_) if job.is_given_back() || self.is_leaving() => {
                     return Err("it is not this worker's any more".into());

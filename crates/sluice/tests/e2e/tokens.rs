@@ -214,6 +214,45 @@ fn a_secret_that_is_printed_is_stored_nowhere() {
 }
 
 #[test]
+fn a_secret_in_other_clothes_is_stored_nowhere() {
+    let home = fresh();
+    let known = "open sesame 4711";
+    run(home.command(&["project", "list"]).env("GH_TOKEN", known)).done();
+    // Colours, base64, and the forms in which passwords travel; what is wanted is not in the words of the recipe.
+    let printed = "printf \"gh%s_\\033[31m%s\\033[0m\\n\" p 0123456789abcdefghij0123456789abcdef; printf %s \"$GH_TOKEN\" | base64; \
+                   printf \"open\\033[1m sesame 4711\\n\"; echo Authorization: Bas\"\"ic b246Y2hhbnNvbg==; \
+                   echo postgres:\"\"//me:chanson@db/x; echo ey\"\"JhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhIn0.c2lnbmF0dXJl";
+    let said = "sluice step complete --summary \"$(printf \"gh%s_0123456789abcdefghij0123456789abcdef %s\" o \"$GH_TOKEN\")\" \
+                --output \"{\\\"at\\\": \\\"amqp:\"\"//me:chanson@mq\\\"}\"";
+    let steps = format!(
+        "steps:\n  - {{name: one, harness: shell, prompt: '{printed}; {said}'}}\n  - {{name: two, type: script, command: '{printed}'}}\n"
+    );
+    grimoire(&home, "clothes", &steps);
+    let id = begin(&home, &["clothes"]);
+    until_status(&home, &id, "completed");
+    let told = home.sluice(&["run", "log", &id]).done().stdout
+        + &home.sluice(&["run", "show", &id, "--json"]).done().stdout
+        + &home.sluice(&["events", "--json"]).done().stdout;
+    assert!(told.contains("postgres://[redacted]@db/x") && told.contains("amqp://[redacted]@mq"), "{told}");
+    home.sluice(&["stop"]).done();
+    let secrets = [
+        known,
+        "4711",
+        "0123456789abcdefghij",
+        "b3BlbiBzZXNhbWU",
+        "b246Y2hhbnNvbg",
+        "me:chanson",
+        "eyJhbGciOiJIUzI1NiJ9",
+    ];
+    for secret in secrets {
+        assert!(!told.contains(secret), "{secret}: {told}");
+    }
+    for secret in [known, "gho_0123", "b3BlbiBzZXNhbWU", "postgres://me", "amqp://me", "eyJhbGciOiJIUzI1NiJ9.eyJ"] {
+        assert_eq!(holding(&home.place(), secret.as_bytes()), Vec::<String>::new(), "{secret}");
+    }
+}
+
+#[test]
 fn a_script_inherits_what_is_usual_and_allowed_and_nothing_of_a_home_is_for_others_to_write() {
     let home = fresh();
     let config = home.place().join("config.toml");

@@ -1,0 +1,242 @@
+//! Secrets that are known by their form alone.
+
+use base64::Engine;
+use base64::alphabet::STANDARD;
+use base64::engine::DecodePaddingMode;
+use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
+
+use super::unseen::Shown;
+
+/// The longest credentials that are looked into.
+const LONGEST_CREDENTIALS: usize = 8 << 10;
+/// The longest name of a user, password and host of an address.
+const LONGEST_AUTHORITY: usize = 2 << 10;
+/// The shortest token that says what it is itself.
+const SHORTEST_JWT: usize = 20;
+/// The longest line that begins a private key.
+pub(super) const LONGEST_BEGIN: usize = 64;
+const BEGIN: &[u8] = b"-----BEGIN ";
+pub(super) const DASHES: &[u8] = b"-----";
+const ADDRESS: &[u8] = b"://";
+
+/// What a form begins with, and what makes it a secret.
+struct Form {
+    begins: &'static [u8],
+    rule: Rule,
+}
+
+enum Rule {
+    /// So many letters follow at least.
+    Letters(usize),
+    /// The same; what it begins with is shown, in capitals or not.
+    Shown(usize),
+    /// Three parts with dots between them.
+    Jwt,
+    /// A name and a password in base64; what it begins with is shown, in capitals or not.
+    Basic,
+    /// The first line of a private key.
+    Key,
+}
+
+const fn form(begins: &'static [u8], least: usize) -> Form {
+    Form { begins, rule: Rule::Letters(least) }
+}
+
+const FORMS: [Form; 26] = [
+    form(b"slu_", 32),
+    form(b"ghp_", 20),
+    form(b"gho_", 20),
+    form(b"ghu_", 20),
+    form(b"ghs_", 20),
+    form(b"ghr_", 20),
+    form(b"github_pat_", 20),
+    form(b"glpat-", 16),
+    form(b"sk-", 20),
+    form(b"sk_live_", 16),
+    form(b"rk_live_", 16),
+    form(b"xoxb-", 10),
+    form(b"xoxp-", 10),
+    form(b"xoxa-", 10),
+    form(b"xoxr-", 10),
+    form(b"xoxs-", 10),
+    form(b"AKIA", 16),
+    form(b"ASIA", 16),
+    form(b"AIza", 30),
+    form(b"npm_", 30),
+    form(b"hf_", 30),
+    form(b"pypi-", 30),
+    Form { begins: b"Bearer ", rule: Rule::Shown(16) },
+    Form { begins: b"Basic ", rule: Rule::Basic },
+    Form { begins: b"eyJ", rule: Rule::Jwt },
+    Form { begins: BEGIN, rule: Rule::Key },
+];
+
+/// What is at a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    /// No secret.
+    Nothing,
+    /// A secret of so many bytes, of which the first are shown.
+    Secret { length: usize, shown: usize },
+    /// The same, which goes on for as long as its letters do.
+    Letters { length: usize, shown: usize },
+    /// The beginning of a private key, of so many bytes.
+    Key(usize),
+    /// Perhaps a secret; more must come to tell.
+    Perhaps,
+}
+
+/// The bytes that a form begins with.
+pub(super) fn beginnings() -> [bool; 256] {
+    let mut begins = [false; 256];
+    for byte in FORMS.iter().filter_map(|form| form.begins.first()) {
+        begins[usize::from(*byte)] = true;
+        begins[usize::from(byte.to_ascii_lowercase())] = true;
+    }
+    begins
+}
+
+/// What begins with some bytes where a word may begin.
+pub(super) fn find(rest: &[u8], is_last: bool) -> Found {
+    let mut perhaps = false;
+    for form in &FORMS {
+        match form.find(rest, is_last) {
+            Found::Nothing => {}
+            Found::Perhaps => perhaps = true,
+            found @ (Found::Secret { .. } | Found::Letters { .. } | Found::Key(_)) => return found,
+        }
+    }
+    if perhaps { Found::Perhaps } else { Found::Nothing }
+}
+
+/// Nothing more came: that may be all, or not yet all.
+fn out(is_last: bool) -> Found {
+    if is_last { Found::Nothing } else { Found::Perhaps }
+}
+
+impl Form {
+    fn find(&self, rest: &[u8], is_last: bool) -> Found {
+        let mut shown = Shown::of(rest);
+        let any_case = matches!(self.rule, Rule::Shown(_) | Rule::Basic);
+        for wanted in self.begins {
+            match shown.next() {
+                Some(byte) if byte == *wanted || (any_case && byte.eq_ignore_ascii_case(wanted)) => {}
+                Some(_) => return Found::Nothing,
+                None => return out(is_last),
+            }
+        }
+        let begins = shown.at();
+        match self.rule {
+            Rule::Letters(least) => letters(shown, 0, least, is_last),
+            Rule::Shown(least) => letters(shown, begins, least, is_last),
+            Rule::Jwt => jwt(shown, is_last),
+            Rule::Basic => basic(shown, begins, is_last),
+            Rule::Key => key(shown, is_last),
+        }
+    }
+}
+
+fn letters(mut rest: Shown<'_>, shown: usize, least: usize, is_last: bool) -> Found {
+    for _ in 0..least {
+        match rest.next() {
+            Some(byte) if is_of_secret(byte) => {}
+            Some(_) => return Found::Nothing,
+            None => return out(is_last),
+        }
+    }
+    Found::Letters { length: rest.at(), shown }
+}
+
+fn jwt(mut rest: Shown<'_>, is_last: bool) -> Found {
+    let mut dots = 0;
+    for count in 0..LONGEST_CREDENTIALS {
+        match rest.next() {
+            Some(b'.') => dots += 1,
+            Some(byte) if is_of_secret(byte) => {}
+            Some(_) => return Found::Nothing,
+            None => return out(is_last),
+        }
+        if dots == 2 && count >= SHORTEST_JWT {
+            return Found::Letters { length: rest.at(), shown: 0 };
+        }
+    }
+    Found::Nothing
+}
+
+fn basic(mut rest: Shown<'_>, shown: usize, is_last: bool) -> Found {
+    let (mut letters, mut length) = (Vec::new(), shown);
+    while letters.len() < LONGEST_CREDENTIALS {
+        match rest.next() {
+            Some(byte) if is_of_secret(byte) => {
+                letters.push(byte);
+                length = rest.at();
+            }
+            Some(_) => break,
+            None if is_last => break,
+            None => return Found::Perhaps,
+        }
+    }
+    // With or without what fills the last group: "Basic principles" is two words, and no password.
+    let config = GeneralPurposeConfig::new()
+        .with_decode_padding_mode(DecodePaddingMode::Indifferent)
+        .with_decode_allow_trailing_bits(true);
+    match GeneralPurpose::new(&STANDARD, config).decode(&letters) {
+        Ok(pair) if pair.contains(&b':') => Found::Secret { length, shown },
+        Ok(_) | Err(_) => Found::Nothing,
+    }
+}
+
+/// The line that begins a private key.
+fn key(mut rest: Shown<'_>, is_last: bool) -> Found {
+    let mut name = Vec::new();
+    while name.len() < LONGEST_BEGIN {
+        match rest.next() {
+            Some(byte) => name.push(byte),
+            None => return out(is_last),
+        }
+        if let Some(name) = name.strip_suffix(DASHES) {
+            let is_private = position(name, b"PRIVATE KEY").is_some();
+            return if is_private { Found::Key(rest.at()) } else { Found::Nothing };
+        }
+    }
+    Found::Nothing
+}
+
+/// Whoever an address says may come in, with the password: both are left out, as a token often stands in the place of the
+/// name.
+pub(super) fn in_address(bytes: &[u8], is_last: bool) -> Found {
+    let mut rest = Shown::of(bytes);
+    for wanted in ADDRESS {
+        match rest.next() {
+            Some(byte) if byte == *wanted => {}
+            Some(_) => return Found::Nothing,
+            None => return out(is_last),
+        }
+    }
+    let shown = rest.at();
+    let (mut has_password, mut length) = (false, None);
+    for _ in 0..LONGEST_AUTHORITY {
+        let here = rest.at();
+        match rest.next() {
+            Some(b':') => has_password |= length.is_none(),
+            // The last one counts: a password may have been written with one in it.
+            Some(b'@') if has_password => length = Some(here),
+            Some(byte) if byte.is_ascii_whitespace() || b"/?#\"'`<>\\".contains(&byte) => break,
+            Some(_) => {}
+            None if is_last => break,
+            None => return Found::Perhaps,
+        }
+    }
+    match length {
+        Some(length) if length > shown + 1 => Found::Secret { length, shown },
+        Some(_) | None => Found::Nothing,
+    }
+}
+
+pub(super) fn position(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
+    bytes.windows(wanted.len()).position(|window| window == wanted)
+}
+
+pub(super) fn is_of_secret(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"-_.~+/=".contains(&byte)
+}

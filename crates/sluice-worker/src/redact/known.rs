@@ -1,0 +1,113 @@
+//! A secret whose value is known, in the forms in which it is printed: as it is, in JSON, in an address, in hexadecimal
+//! digits, and in base64 wherever it stands in what is written so.
+
+use std::collections::BTreeMap;
+
+use base64::Engine;
+use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+
+use super::unseen::Shown;
+
+/// One form of a secret.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Known {
+    bytes: Vec<u8>,
+    /// Whether it may be broken into lines, and whether a last letter of it depends on what follows.
+    is_base64: bool,
+}
+
+/// All forms of all secrets, by the byte that they begin with; the longest first.
+pub(super) type Secrets = BTreeMap<u8, Vec<Known>>;
+
+/// What came of looking for one at a place.
+pub(super) enum Sought {
+    Not,
+    /// More must come to tell.
+    Perhaps,
+    /// It has so many bytes.
+    Found(usize),
+}
+
+pub(super) fn secrets<'a>(values: impl Iterator<Item = &'a str>) -> Secrets {
+    let mut secrets = Secrets::new();
+    for known in values.flat_map(forms) {
+        if let Some(first) = known.bytes.first() {
+            secrets.entry(*first).or_default().push(known);
+        }
+    }
+    for forms in secrets.values_mut() {
+        forms.sort_by(|one, other| other.bytes.len().cmp(&one.bytes.len()).then(one.cmp(other)));
+        forms.dedup();
+    }
+    secrets
+}
+
+fn forms(value: &str) -> Vec<Known> {
+    let plain = |bytes: Vec<u8>| Known { bytes: shown(&bytes), is_base64: false };
+    let mut forms = vec![plain(value.as_bytes().to_vec())];
+    let json = serde_json::Value::from(value).to_string();
+    forms.push(plain(json.trim_matches('"').as_bytes().to_vec()));
+    forms.push(plain(escaped(value)));
+    let digits = |digit: fn(&u8) -> String| value.as_bytes().iter().map(digit).collect::<String>().into_bytes();
+    forms.push(plain(digits(|byte| format!("{byte:02x}"))));
+    forms.push(plain(digits(|byte| format!("{byte:02X}"))));
+    for before in 0..3 {
+        for engine in [STANDARD_NO_PAD, URL_SAFE_NO_PAD] {
+            forms.push(Known { bytes: base64_within(&engine, before, value.as_bytes()), is_base64: true });
+        }
+    }
+    forms
+}
+
+/// The letters of base64 that depend on a secret alone, when so many bytes stand before it in its group of three.
+fn base64_within(engine: &impl Engine, before: usize, secret: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![0; before];
+    bytes.extend_from_slice(secret);
+    let (first, last) = ((before * 8).div_ceil(6), bytes.len() * 8 / 6);
+    engine.encode(&bytes).into_bytes()[first..last].to_vec()
+}
+
+/// As in an address.
+fn escaped(value: &str) -> Vec<u8> {
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~".contains(byte);
+    let one = |byte: u8| if plain(&byte) { vec![byte] } else { format!("%{byte:02X}").into_bytes() };
+    value.bytes().flat_map(one).collect()
+}
+
+fn shown(bytes: &[u8]) -> Vec<u8> {
+    let mut shown = Shown::of(bytes);
+    std::iter::from_fn(|| shown.next()).collect()
+}
+
+impl Known {
+    /// Whether it stands at the beginning of some bytes.
+    pub(super) fn seek(&self, bytes: &[u8], is_last: bool) -> Sought {
+        let mut shown = if self.is_base64 { Shown::wrapped(bytes) } else { Shown::of(bytes) };
+        for wanted in &self.bytes {
+            match shown.next() {
+                Some(byte) if byte == *wanted => {}
+                Some(_) => return Sought::Not,
+                None if is_last => return Sought::Not,
+                None => return Sought::Perhaps,
+            }
+        }
+        if !self.is_base64 {
+            return Sought::Found(shown.at());
+        }
+        // One more letter may hold the last bits of it, and then what fills the group.
+        let mut length = shown.at();
+        for place in 0..3 {
+            match shown.next() {
+                Some(byte) if byte == b'=' || (place == 0 && is_of_base64(byte)) => length = shown.at(),
+                Some(_) => break,
+                None if is_last => break,
+                None => return Sought::Perhaps,
+            }
+        }
+        Sought::Found(length)
+    }
+}
+
+fn is_of_base64(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"+/-_".contains(&byte)
+}
