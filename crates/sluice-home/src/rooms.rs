@@ -1,7 +1,8 @@
 //! Which worktrees are free. A task that is about to begin reserves one first, so that no two get the same.
 //!
 //! What open tasks have is read from the tasks; only what has been promised and not been taken up yet is kept here. A
-//! worktree in which an agent lives is not free, whatever the tasks say: the store may be older than the agent.
+//! worktree in which an agent lives is not free, whatever the tasks say: the store may be older than the agent. Nor is one
+//! that was lent to a task which cannot be read: it may be open.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,6 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use sluice_api::problem::{Problem, Status};
 use sluice_core::task::input::Room;
 use sluice_core::task::state::{Workspace, WorkspaceName};
+use sluice_worker::git::GitError;
 use sluice_worker::session::SessionId;
 use sluice_worker::workspace::{Pool, WorkspaceName as Number};
 
@@ -54,7 +56,7 @@ impl Rooms {
             let folder = pool.folder(&number);
             let name = folder.display().to_string();
             let is_free = !in_use.contains(&name.as_str()) && !promised.contains_key(&name);
-            if is_free && !has_other_agents(&living, &folder, task) && is_given_back(pool, &number, task) {
+            if is_free && !has_other_agents(&living, &folder, task) && is_given_back(ground, pool, &number, task) {
                 promised.insert(name.clone(), Promise { task: task.to_owned(), askers: 1, is_queued: false });
                 return Room::Reserved(WorkspaceName(name));
             }
@@ -96,14 +98,28 @@ fn has_other_agents(living: &[(SessionId, PathBuf)], folder: &Path, task: &str) 
 
 /// Whether nobody has a worktree that no open task has. A task that ended while its worktree could not be given back
 /// still has it: then that is done now, and what is at risk is kept.
-fn is_given_back(pool: &Pool, number: &Number, task: &str) -> bool {
+fn is_given_back(ground: &Ground, pool: &Pool, number: &Number, task: &str) -> bool {
     match pool.lent_to(number) {
         Ok(None) => true,
         Ok(Some(binding)) if binding.task == task => true,
-        Ok(Some(binding)) => pool.release(number, &binding.task).is_ok(),
+        Ok(Some(binding)) => is_over(ground, &binding.task) && pool.release(number, &binding.task).is_ok(),
         // What is wrong with it is said when it is lent.
         Err(_) => true,
     }
+}
+
+/// Whether a task to which a worktree was lent is known not to be open. One that cannot be read may be.
+pub(crate) fn is_over(ground: &Ground, task: &str) -> bool {
+    ground.tasks.load(task).is_ok_and(|seen| seen.is_none_or(|seen| !seen.card.open))
+}
+
+/// The worktrees of a pool that a task may have which is not among the open ones, because it cannot be read.
+pub(crate) fn in_doubt(ground: &Ground, pool: &Pool) -> Result<Vec<Number>, GitError> {
+    let may_be_had = |number: &Number| match pool.lent_to(number) {
+        Ok(binding) => binding.is_some_and(|binding| !is_over(ground, &binding.task)),
+        Err(_) => true,
+    };
+    Ok(pool.names()?.into_iter().filter(may_be_had).collect())
 }
 
 /// The worktree that a task has or is about to have.

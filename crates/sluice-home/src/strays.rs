@@ -11,6 +11,7 @@ use sluice_worker::workspace::{State, WorkspaceName};
 
 use crate::ground::{Ground, session_of};
 use crate::projects::described;
+use crate::rooms::is_over;
 use crate::workbench::GRACE;
 
 /// The living sessions that no open task and no run knows.
@@ -44,8 +45,12 @@ pub(crate) fn lived_in(ground: &Ground, pool: &Path) -> Vec<WorkspaceName> {
 }
 
 /// Why it is not known whose a worktree is. `task` is the open task that has it.
-pub(crate) fn doubt(state: &State, task: Option<&str>) -> Option<String> {
+pub(crate) fn doubt(ground: &Ground, state: &State, task: Option<&str>) -> Option<String> {
     match (&state.binding, task) {
+        (Some(binding), None) if !is_over(ground, &binding.task) => Some(format!(
+            "it was lent to task {}, which cannot be read, and is lent to nobody else; look at `sluice doctor`",
+            binding.task
+        )),
         (Some(binding), None) => Some(format!(
             "it was lent to task {}, which is not open; its work is kept before the worktree is lent again",
             binding.task

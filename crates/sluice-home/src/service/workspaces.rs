@@ -12,7 +12,7 @@ use super::{Service, Who};
 use crate::clock::written;
 use crate::ground::pool_name;
 use crate::projects::{described, git};
-use crate::rooms::had;
+use crate::rooms::{had, in_doubt};
 use crate::strays;
 
 impl Service {
@@ -58,7 +58,7 @@ impl Service {
                 path,
                 branch,
                 dirty: state.as_ref().is_some_and(|state| state.dirty),
-                doubt: unseen.or_else(|| strays::doubt(state.as_ref()?, task.as_deref())),
+                doubt: unseen.or_else(|| strays::doubt(&self.ground, state.as_ref()?, task.as_deref())),
                 exists: state.is_some(),
                 task,
             });
@@ -92,7 +92,10 @@ impl Service {
             let open = self.ground.tasks.open();
             let used = open.iter().filter_map(|seen| pool_name(had(&seen.state.workspace)?));
             let lived_in = strays::lived_in(&self.ground, pool.root());
-            let swept = pool.gc(&used.chain(lived_in).collect::<Vec<_>>(), None).map_err(|error| git(&error))?;
+            let in_doubt = in_doubt(&self.ground, &pool).map_err(|error| git(&error))?;
+            let swept = pool
+                .gc(&used.chain(lived_in).chain(in_doubt).collect::<Vec<_>>(), None)
+                .map_err(|error| git(&error))?;
             if let Some(error) = swept.removed.iter().find_map(|swept| swept.outcome.as_ref().err()) {
                 return Err(git(error));
             }

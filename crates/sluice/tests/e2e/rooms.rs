@@ -122,3 +122,28 @@ fn a_worktree_in_which_an_agent_lives_is_lent_to_nobody_whatever_the_store_says(
     home.json(&["workspace", "restore", &unknown, "--into", into.to_str().unwrap()]);
     assert!(into.join("made").exists());
 }
+
+#[test]
+fn a_worktree_whose_task_cannot_be_read_is_lent_to_nobody_and_not_cleared() {
+    let home = Home::new();
+    home.json(&["project", "update", "coffee", "--pool-size", "1"]);
+    let id = home.create("unreadable", "worker: work\nreviewer: review pass", &[]);
+    let workspace = home.until_status(&id, "reviewing")["workspace"].as_str().unwrap().to_owned();
+    let forgotten = std::path::Path::new(&workspace).join("forgotten");
+    std::fs::write(&forgotten, "work\n").unwrap();
+    home.sluice(&["stop"]).done();
+    // A bit of every row that names its branch.
+    let store = home.place().join("store.db");
+    let mut bytes = std::fs::read(&store).unwrap();
+    let rows: Vec<usize> = (0..bytes.len()).filter(|at| bytes[*at..].starts_with(b"Do unreadable")).collect();
+    assert!(!rows.is_empty());
+    rows.into_iter().for_each(|at| bytes[at] ^= 1);
+    std::fs::write(&store, bytes).unwrap();
+    assert_eq!(home.sluice(&["task", "list"]).code, 6, "it is damaged");
+    let next = home.sluice(&["task", "create", "next", "Next", "--harness", "demo", "--json"]);
+    assert!(next.stdout.contains("pool full"), "{next:?}");
+    let listed = home.sluice(&["workspace", "list"]);
+    assert!(listed.stderr.contains("cannot be read"), "{listed:?}");
+    let _ = home.sluice(&["workspace", "gc"]);
+    assert!(forgotten.exists());
+}
