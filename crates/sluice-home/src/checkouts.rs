@@ -3,23 +3,29 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sluice_worker::git::Repository;
 use sluice_worker::leak::Snapshot;
 use sluice_worker::session::SessionId;
 
+use crate::turns::Turns;
+
 /// What was seen of main checkouts.
 #[derive(Default)]
 pub(crate) struct Checkouts {
     seen: Mutex<BTreeMap<SessionId, (PathBuf, Snapshot)>>,
-    /// Held while the engine itself changes one: nobody compares meanwhile.
-    changing: Mutex<()>,
+    /// Held while the engine itself changes one: nobody compares that one meanwhile.
+    changing: Turns,
 }
 
 impl Checkouts {
     fn seen(&self) -> MutexGuard<'_, BTreeMap<SessionId, (PathBuf, Snapshot)>> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn turn(&self, repository: &Repository) -> Arc<Mutex<()>> {
+        self.changing.of(&repository.common().to_string_lossy())
     }
 
     /// Notes what the main checkout looks like before a session begins.
@@ -30,14 +36,17 @@ impl Checkouts {
 
     /// What has changed since, that was not the engine's own doing. It is told once.
     pub(crate) fn differences(&self, session: &SessionId, repository: &Repository) -> Vec<String> {
-        let _unchanged = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let turn = self.turn(repository);
+        let _unchanged = turn.lock().unwrap_or_else(PoisonError::into_inner);
         let before = self.seen().remove(session);
         before.map_or_else(Vec::new, |(_, before)| before.difference(&Snapshot::take(repository)))
     }
 
-    /// Does something that may change the main checkout, on the engine's own account.
+    /// Does something that may change the main checkout, on the engine's own account. Nothing that waits for another
+    /// machine: others wait for it.
     pub(crate) fn change<T>(&self, repository: &Repository, act: impl FnOnce() -> T) -> T {
-        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let turn = self.turn(repository);
+        let _changing = turn.lock().unwrap_or_else(PoisonError::into_inner);
         let before = Snapshot::take(repository);
         let done = act();
         let after = Snapshot::take(repository);

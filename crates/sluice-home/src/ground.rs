@@ -27,12 +27,12 @@ use crate::crabs::Crabs;
 use crate::files::{self, FileRead};
 use crate::hands::run::Worktrees;
 use crate::house::House;
-use crate::merges::Merges;
 use crate::mirrors::Mirrors;
 use crate::patrols::Later;
 use crate::projects::Projects;
 use crate::rooms::Rooms;
 use crate::tasks::{Seen, Tasks, stream};
+use crate::turns::Turns;
 use crate::view::{self, Beside};
 use crate::workbench::Workbench;
 
@@ -56,16 +56,14 @@ pub struct Ground {
     asking: Mutex<BTreeMap<SessionId, Identity>>,
     /// Main checkouts as they were when a session began.
     pub(crate) checkouts: Checkouts,
-    /// Merges of tasks that are under way.
-    pub(crate) merges: Merges,
+    /// Merges of tasks that are under way, by task.
+    pub(crate) merges: Turns,
     /// Sessions whose end is waited for.
     watched: Mutex<BTreeSet<SessionId>>,
     /// The worktrees of runs that are there.
     pub(crate) worktrees: Worktrees,
     /// Tasks whose agent went down with what was around it, and when.
     uprooted: Mutex<BTreeMap<String, Instant>>,
-    /// One merge into a run's worktree at a time.
-    merging: Mutex<()>,
     /// The files of processes.
     pub(crate) mirrors: Mirrors,
     /// What is done at a later moment.
@@ -114,11 +112,10 @@ impl Ground {
             reporter: OnceLock::new(),
             asking: Mutex::default(),
             checkouts: Checkouts::default(),
-            merges: Merges::default(),
+            merges: Turns::default(),
             watched: Mutex::default(),
             worktrees: Worktrees::default(),
             uprooted: Mutex::default(),
-            merging: Mutex::default(),
             mirrors: Mirrors::default(),
             later: Later::default(),
             house,
@@ -296,11 +293,6 @@ impl Ground {
 
     fn watched(&self) -> MutexGuard<'_, BTreeSet<SessionId>> {
         self.watched.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Held while something is merged into a run's worktree.
-    pub(crate) fn merging(&self) -> MutexGuard<'_, ()> {
-        self.merging.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Says something to the task machine that nobody waits for.

@@ -49,6 +49,7 @@ pub mod tasks;
 mod threads;
 pub mod tokens;
 mod triggers;
+mod turns;
 mod undone;
 pub mod view;
 pub mod view_process;

@@ -1,11 +1,13 @@
 //! Merges of tasks. What is to be merged is written down before anything is touched, so that an engine which is killed
-//! in between is followed by one that finishes it: the same commit, and then the task is closed.
+//! in between is followed by one that finishes it: the same commit, and then the task is closed. It is forgotten only
+//! when it is known that it was finished, or that nothing was merged.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Weak;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use sluice_api::problem::{Problem, Status};
@@ -14,13 +16,18 @@ use sluice_core::task::state::Commit;
 use sluice_core::task::{Asker, Input};
 use sluice_engine::reactor::Recorded;
 use sluice_worker::forge::Forge;
-use sluice_worker::git::{Family, Git, GitError};
-use sluice_worker::merge::{Merged, Pushed, Request, Strategy, make_good, merge};
+use sluice_worker::git::{Family, Git, GitError, Repository};
+use sluice_worker::merge::{Merged, Pushed, Request, Strategy, contains, look, make_good};
 
 use crate::ground::Ground;
 use crate::projects::{described, git};
 use crate::service::ask;
 use crate::tasks::Seen;
+
+/// How long a merge that could not be finished waits at first until it is tried again.
+const PACE: Duration = Duration::from_secs(1);
+/// How long at most, and how often it is looked whether there is one.
+const LOOK: Duration = Duration::from_secs(60);
 
 /// What a person has asked to be merged, and may. Its keys stay as they are: another version of this program may find
 /// it.
@@ -34,21 +41,9 @@ pub(crate) struct Intent {
     pub(crate) local: bool,
     /// Against the verdict, or without what is not committed.
     pub(crate) forced: bool,
-}
-
-/// One merge of a task at a time.
-#[derive(Default)]
-pub(crate) struct Merges {
-    turns: Mutex<BTreeMap<String, Arc<Mutex<()>>>>,
-}
-
-impl Merges {
-    /// The turn of a task; whoever merges it holds it.
-    pub(crate) fn turn(&self, task: &str) -> Arc<Mutex<()>> {
-        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
-        turns.retain(|_, turn| Arc::strong_count(turn) > 1);
-        turns.entry(task.to_owned()).or_default().clone()
-    }
+    /// Where the default branch was before; what it holds since then was merged for this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) base: Option<String>,
 }
 
 /// How a way to merge is understood.
@@ -61,13 +56,8 @@ pub(crate) fn strategy(word: Option<&str>) -> Result<Strategy, Problem> {
     }
 }
 
-/// Merges what was asked for and closes the task. `begun`: an engine before this one was killed in the middle of it.
-pub(crate) fn carry_out(
-    ground: &Ground,
-    seen: &Seen,
-    intent: &Intent,
-    begun: bool,
-) -> Result<(Merged, Recorded), Problem> {
+/// Merges what was asked for and closes the task. With a base, an engine before this one was killed in the middle of it.
+pub(crate) fn carry_out(ground: &Ground, seen: &Seen, mut intent: Intent) -> Result<(Merged, Recorded), Problem> {
     let (_, pool) = ground.pool_of(seen)?;
     let about = &seen.state.about;
     let message = match about.summary.trim() {
@@ -76,6 +66,11 @@ pub(crate) fn carry_out(
     };
     // Without `gh` there is no pull request to ask about, unless one is known.
     let forge = Forge::find(&std::env::var_os("PATH").unwrap_or_default(), Git::default()).ok();
+    let begun = intent.base.take();
+    intent.base = Some(match &begun {
+        Some(base) => base.clone(),
+        None => pool.repository().default_commit().map_err(|error| said(&error))?,
+    });
     let request = Request {
         branch: &about.branch,
         commit: intent.commit.as_deref(),
@@ -84,18 +79,12 @@ pub(crate) fn carry_out(
         message: Some(&message),
         forge: forge.as_ref(),
         pull_request: seen.state.pull_request.as_deref(),
-        begun,
+        begun: begun.as_deref(),
     };
-    write(ground, &seen.id, intent)?;
-    let merged = ground.checkouts.change(pool.repository(), || merge(pool.repository(), &request));
-    let merged = match merged {
+    write(ground, &seen.id, &intent)?;
+    let merged = match merge(ground, pool.repository(), &request) {
         Ok(merged) => merged,
-        Err(error) => {
-            let problem = said(&error);
-            // Nothing is merged, and nothing is left to be finished.
-            forget(ground, &seen.id)?;
-            return Err(problem);
-        }
+        Err(error) => return Err(undone(ground, pool.repository(), &seen.id, &intent, &error)?),
     };
     let push_failed = match &merged.pushed {
         Pushed::Failed(why) => Some(why.clone()),
@@ -109,15 +98,63 @@ pub(crate) fn carry_out(
     Ok((merged, recorded))
 }
 
-/// Finishes what an engine before this one was killed in the middle of.
-pub(crate) fn finish_all(ground: &Ground) {
-    for task in open(ground) {
-        let turn = ground.merges.turn(&task);
-        let _turn = turn.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Err(problem) = finish(ground, &task) {
-            ground.log.line(&format!("the merge of {task} was interrupted, and is not finished: {}", problem.message));
+/// Merges, and says whose doing it was. Only what stays on this machine keeps others from comparing.
+fn merge(ground: &Ground, repository: &Repository, request: &Request<'_>) -> Result<Merged, GitError> {
+    let ready = look(repository, request)?;
+    let made = ground.checkouts.change(repository, || ready.merge())?;
+    Ok(ready.push(made))
+}
+
+/// What is said of a merge that ended with an error. It is forgotten if nothing was merged; else it is finished later.
+fn undone(
+    ground: &Ground,
+    repository: &Repository,
+    task: &str,
+    intent: &Intent,
+    error: &GitError,
+) -> Result<Problem, Problem> {
+    let problem = said(error);
+    let has = |commit: Option<&str>| contains(repository, intent.commit.as_deref(), commit);
+    let is_begun = ground.checkouts.change(repository, || {
+        make_good(repository)?;
+        Ok::<_, GitError>(has(None)? && !has(intent.base.as_deref())?)
+    });
+    if let Ok(false) = is_begun {
+        return forget(ground, task).map(|()| problem);
+    }
+    Ok(problem.hint(format!("what was begun is finished by itself; `sluice task merge {task}` tries it at once")))
+}
+
+/// Finishes what was interrupted, by the end of an engine or by something that passes, until the home is closed.
+pub(crate) fn keep_finishing(ground: &Weak<Ground>) {
+    let (mut again, mut told) = (PACE, BTreeMap::new());
+    loop {
+        let Some(strong) = ground.upgrade() else { return };
+        let is_done = finish_all(&strong, &mut told);
+        drop(strong);
+        std::thread::park_timeout(if is_done { LOOK } else { again });
+        again = if is_done { PACE } else { LOOK.min(again * 2) };
+    }
+}
+
+/// Finishes what it can, once. Whether nothing is left.
+fn finish_all(ground: &Ground, told: &mut BTreeMap<String, String>) -> bool {
+    let open = open(ground);
+    told.retain(|task, _| open.contains(task));
+    for task in open {
+        let turn = ground.merges.of(&task);
+        // Whoever has it is at work on it.
+        let Ok(_turn) = turn.try_lock() else { continue };
+        match finish(ground, &task) {
+            Ok(_) => drop(told.remove(&task)),
+            Err(Problem { message: why, .. }) if told.get(&task) != Some(&why) => {
+                ground.log.line(&format!("the merge of {task} was interrupted, and is not finished: {why}"));
+                told.insert(task, why);
+            }
+            Err(_) => {}
         }
     }
+    told.is_empty()
 }
 
 /// Finishes the merge of a task that was begun; whoever calls has its turn. Nothing if none was.
@@ -128,7 +165,7 @@ pub(crate) fn finish(ground: &Ground, task: &str) -> Result<Option<(Merged, Reco
     };
     let (_, pool) = ground.pool_of(&seen)?;
     ground.checkouts.change(pool.repository(), || make_good(pool.repository())).map_err(|error| said(&error))?;
-    carry_out(ground, &seen, &intent, true).map(Some)
+    carry_out(ground, &seen, intent).map(Some)
 }
 
 /// What a merge that was not made says.

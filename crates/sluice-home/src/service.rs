@@ -139,11 +139,10 @@ impl Service {
         let thread = std::thread::Builder::new().name("queue".into());
         thread.spawn(move || crate::queue::keep_going(waiting)).map_err(|error| Problem::fault(error.to_string()))?;
         crate::follower::start(&ground)?;
-        let finishing = ground.clone();
+        let finishing = Arc::downgrade(&ground);
         let thread = std::thread::Builder::new().name("merges".into());
-        thread
-            .spawn(move || crate::merges::finish_all(&finishing))
-            .map_err(|error| Problem::fault(error.to_string()))?;
+        let finish = move || crate::merges::keep_finishing(&finishing);
+        thread.spawn(finish).map_err(|error| Problem::fault(error.to_string()))?;
         Ok(Service { ground, tokens, host: Mutex::new(Some(host)), store })
     }
 

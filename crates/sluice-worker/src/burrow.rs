@@ -2,13 +2,15 @@
 //! back there after every step.
 //!
 //! A mirror of the remote is kept beside the worktrees, so that only news is fetched. Nothing is ever forced over commits
-//! that were not seen, and what an earlier attempt left behind is committed and kept under `refs/sluice/keep/`.
+//! that were not seen, and what an earlier attempt left behind is kept as that of any worktree is: under
+//! `refs/sluice/keep/`, and what git cannot hold in the folder `aside`.
 
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
 use crate::git::{Call, Git, GitError, Repository, said};
+use crate::workspace::{Pool, WorkspaceName};
 
 /// A folder to work in.
 #[derive(Debug)]
@@ -60,7 +62,7 @@ impl Burrow {
                 Some(commit) => known(&repository, commit)?,
                 None => repository.default_commit()?,
             };
-            place(git, &repository, &folder, wanted, &start)?;
+            place(&repository, &folder, wanted, &start)?;
         }
         Ok(Burrow { folder, shared: Some(Shared { repository, branch: wanted.branch.to_owned(), seen }) })
     }
@@ -104,7 +106,7 @@ pub fn forget(git: &Git, root: &Path, is_old: impl Fn(&Path) -> bool) -> Vec<Pat
     old.filter(|folder| remove(git, folder).unwrap_or(false)).collect()
 }
 
-/// Removes a burrow whose work its remote has. Whether it did.
+/// Removes a burrow whose work its remote has. Whether it did. What only its branch ignores is set aside.
 fn remove(git: &Git, folder: &Path) -> Result<bool, GitError> {
     if !folder.join(".git").exists() {
         return Ok(false);
@@ -115,8 +117,17 @@ fn remove(git: &Git, folder: &Path) -> Result<bool, GitError> {
     if is_dirty || repository.reaching(&head, &["refs/remotes/origin"])?.is_empty() {
         return Ok(false);
     }
-    repository.call().args(["worktree", "remove", "--force", "--force", "--"]).arg(folder).run()?;
-    Ok(true)
+    let (pool, name) = pool(repository, folder)?;
+    if !pool.is_safe(&name)? {
+        return Ok(false);
+    }
+    pool.destroy(&name, name.as_str()).map(|_| true)
+}
+
+/// Burrows are worktrees of a pool as those of tasks are, and so is what would be lost with them.
+fn pool(repository: Repository, folder: &Path) -> Result<(Pool, WorkspaceName), GitError> {
+    let name = WorkspaceName::new(&folder.file_name().unwrap_or_default().to_string_lossy())?;
+    Ok((Pool::at(repository, folder.parent().unwrap_or(folder))?, name))
 }
 
 /// The mirror of a remote, with its news: all branches but those of other runs.
@@ -160,16 +171,11 @@ fn fetch(call: Call, branch: &str) -> Result<(), GitError> {
 }
 
 /// Puts the worktree where the step is to start. What is there is kept.
-fn place(git: &Git, repository: &Repository, folder: &Path, wanted: &Wanted<'_>, start: &str) -> Result<(), GitError> {
+fn place(repository: &Repository, folder: &Path, wanted: &Wanted<'_>, start: &str) -> Result<(), GitError> {
     let Wanted { run, branch, .. } = wanted;
     if folder.join(".git").exists() {
-        repository.commit_as_it_is(folder, "what an earlier attempt left")?;
-        let (head, _) = repository.standing(folder)?;
-        if head != start {
-            keep(repository, branch, &head)?;
-        }
-        git.at(folder).args(["checkout", "--quiet", "--force", "-B", branch, start]).run()?;
-        return git.at(folder).args(["clean", "--quiet", "--force", "-d"]).run();
+        let (pool, name) = pool(repository.clone(), folder)?;
+        return pool.restart(&name, run, branch, start);
     }
     let _ = std::fs::remove_dir(folder); // an empty one is in the way
     repository.call().args(["worktree", "prune"]).run()?;

@@ -210,6 +210,11 @@ impl Call {
         self
     }
 
+    /// What it stores is on the disk when it ends.
+    pub(crate) fn durable(self) -> Call {
+        self.option("-c").option("core.fsync=committed,reference")
+    }
+
     /// It only looks, and takes no lock for it.
     pub(crate) fn looking(self) -> Call {
         self.env("GIT_OPTIONAL_LOCKS", "0")

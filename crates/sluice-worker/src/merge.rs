@@ -9,7 +9,7 @@ mod advance;
 mod note;
 mod recover;
 
-use advance::{Turn, advance};
+pub(crate) use advance::{Turn, advance};
 
 use crate::forge::{Forge, PullRequest, PullRequestState};
 use crate::git::{GitError, Repository, shown};
@@ -48,8 +48,8 @@ pub struct Request<'a> {
     pub forge: Option<&'a Forge>,
     /// The pull request that is known of: without a word about it, nothing is merged here.
     pub pull_request: Option<&'a str>,
-    /// It was begun before, and may be done.
-    pub begun: bool,
+    /// It was begun before, when the default branch was at this commit, and may be done.
+    pub begun: Option<&'a str>,
 }
 
 /// How the branch came to be merged.
@@ -91,11 +91,39 @@ pub struct Merged {
     pub notes: Vec<String>,
 }
 
-/// Merges a commit of a branch into the default branch. Done again, it says that it is done, and tries a push that
-/// failed again.
+/// What is to be merged, after all who are elsewhere were asked: the forge, and the remote for its news.
+#[derive(Debug)]
+pub struct Ready<'a> {
+    repository: &'a Repository,
+    request: &'a Request<'a>,
+    remote: Option<String>,
+    work: Option<String>,
+    /// The pull request that has merged it.
+    pull_request: Option<PullRequest>,
+    /// Whether it may be done since it was begun.
+    may_be_done: bool,
+    notes: Vec<String>,
+}
+
+/// A merge that stands on this machine.
+#[derive(Debug)]
+pub struct Made {
+    how: How,
+    commit: String,
+    note: Option<String>,
+}
+
+/// Merges a commit of a branch into the default branch and pushes it. Done again, it says that it is done, and tries a
+/// push that failed again.
 pub fn merge(repository: &Repository, request: &Request<'_>) -> Result<Merged, GitError> {
+    let ready = look(repository, request)?;
+    let made = ready.merge()?;
+    Ok(ready.push(made))
+}
+
+/// Asks those who are elsewhere. Nothing but what is known of them changes.
+pub fn look<'a>(repository: &'a Repository, request: &'a Request<'a>) -> Result<Ready<'a>, GitError> {
     let remote = repository.remote()?;
-    let mut notes = Vec::new();
     let work = match request.commit {
         Some(name) => {
             let missing = || GitError::NoCommit { missing: format!("`{name}`") };
@@ -103,27 +131,84 @@ pub fn merge(repository: &Repository, request: &Request<'_>) -> Result<Merged, G
         }
         None => repository.branch_tip(request.branch)?.map(|(commit, _)| commit),
     };
-    if !request.local
-        && let Some(found) = elsewhere(repository, request, remote.is_some(), work.as_deref(), &mut notes)?
-    {
-        return by_pull_request(repository, remote.as_deref(), found, work, notes);
+    let may_be_done = match (&work, request.begun) {
+        (Some(work), Some(base)) => !repository.is_ancestor(work, base)?,
+        (Some(_) | None, _) => false,
+    };
+    let mut ready = Ready { repository, request, remote, work, pull_request: None, may_be_done, notes: Vec::new() };
+    // What was merged here is no matter of a pull request any more.
+    let is_done = may_be_done && contains(repository, ready.work.as_deref(), None)?;
+    if !request.local && !is_done {
+        let (has_remote, work) = (ready.remote.is_some(), ready.work.as_deref());
+        ready.pull_request = elsewhere(repository, request, has_remote, work, &mut ready.notes)?;
     }
-    let work = work.ok_or_else(|| GitError::NoBranch { branch: request.branch.to_owned() })?;
-    if let Some(remote) = &remote {
+    if ready.pull_request.is_none() && ready.work.is_none() {
+        return Err(GitError::NoBranch { branch: request.branch.to_owned() });
+    }
+    if let Some(remote) = &ready.remote {
         repository.refresh(remote, repository.default_branch())?;
     }
-    for _ in 0..ATTEMPTS {
-        let (how, commit) = match attempt(repository, request, remote.as_deref(), &work) {
-            Err(GitError::Moved { .. }) => continue,
-            done => done?,
-        };
-        // It is merged: whatever goes wrong now does not change that.
-        let pushed =
-            push(repository, remote.as_deref(), &commit).unwrap_or_else(|error| Pushed::Failed(error.to_string()));
-        notes.extend(left(repository, request.branch, &work).ok().flatten());
-        return Ok(Merged { how, work: Some(work), commit, pushed, notes });
+    Ok(ready)
+}
+
+impl Ready<'_> {
+    /// Merges. Everything stays on this machine, so that it does not last.
+    pub fn merge(&self) -> Result<Made, GitError> {
+        let (repository, remote) = (self.repository, self.remote.as_deref());
+        let (Some(work), None) = (&self.work, &self.pull_request) else { return self.follow() };
+        for _ in 0..ATTEMPTS {
+            match attempt(repository, self.request, remote, work, self.may_be_done) {
+                Err(GitError::Moved { .. }) => {}
+                done => return done.map(|(how, commit)| Made { how, commit, note: None }),
+            }
+        }
+        Err(GitError::Moved { branch: repository.default_branch().to_owned() })
     }
-    Err(GitError::Moved { branch: repository.default_branch().to_owned() })
+
+    /// It is merged on the remote; the local default branch follows where it can.
+    fn follow(&self) -> Result<Made, GitError> {
+        let repository = self.repository;
+        let follow = || {
+            let turn = Turn::take(repository)?;
+            let old = repository.branch_commit(repository.default_branch())?;
+            let start = start(repository, self.remote.as_deref(), old.as_deref())?;
+            advance(&turn, old.as_deref(), &start)
+        };
+        let branch = repository.default_branch();
+        let note = follow().err().map(|error| format!("`{branch}` could not follow its remote: {error}"));
+        let none = || GitError::NoBranch { branch: self.request.branch.to_owned() };
+        let how = How::PullRequest(self.pull_request.clone().ok_or_else(none)?);
+        Ok(Made { how, commit: repository.default_commit()?, note })
+    }
+
+    /// Pushes what was merged. Whatever goes wrong now does not change that it is.
+    pub fn push(self, made: Made) -> Merged {
+        let Made { how, commit, note } = made;
+        let mut notes = self.notes;
+        notes.extend(note);
+        let pushed = match how {
+            How::PullRequest(_) => Pushed::Done,
+            How::Already | How::FastForward | How::MergeCommit => {
+                let work = self.work.as_deref().unwrap_or_default();
+                notes.extend(left(self.repository, self.request.branch, work).ok().flatten());
+                let pushed = push(self.repository, self.remote.as_deref(), &commit);
+                pushed.unwrap_or_else(|error| Pushed::Failed(error.to_string()))
+            }
+        };
+        Merged { how, work: self.work, commit, pushed, notes }
+    }
+}
+
+/// Whether a commit of the default branch, its newest unless given, holds this work.
+pub fn contains(repository: &Repository, work: Option<&str>, commit: Option<&str>) -> Result<bool, GitError> {
+    let commit = match commit {
+        Some(commit) => Some(commit.to_owned()),
+        None => repository.branch_commit(repository.default_branch())?,
+    };
+    match (work, commit) {
+        (Some(work), Some(commit)) => repository.is_ancestor(work, &commit),
+        (Some(_) | None, _) => Ok(false),
+    }
 }
 
 /// Finishes or puts back what a merge into this repository has left half done, if one has.
@@ -206,30 +291,6 @@ fn left(repository: &Repository, branch: &str, work: &str) -> Result<Option<Stri
     Ok((count != "0").then(|| format!("`{branch}` has commits that were not merged ({count}); they stay there")))
 }
 
-/// It is merged on the remote; the local default branch follows where it can.
-fn by_pull_request(
-    repository: &Repository,
-    remote: Option<&str>,
-    found: PullRequest,
-    work: Option<String>,
-    mut notes: Vec<String>,
-) -> Result<Merged, GitError> {
-    if let Some(remote) = remote {
-        repository.refresh(remote, repository.default_branch())?;
-    }
-    let follow = || {
-        let turn = Turn::take(repository)?;
-        let old = repository.branch_commit(repository.default_branch())?;
-        let start = start(repository, remote, old.as_deref())?;
-        advance(repository, &turn, old.as_deref(), &start)
-    };
-    if let Err(error) = follow() {
-        notes.push(format!("`{}` could not follow its remote: {error}", repository.default_branch()));
-    }
-    let commit = repository.default_commit()?;
-    Ok(Merged { how: How::PullRequest(found), work, commit, pushed: Pushed::Done, notes })
-}
-
 /// Where the merge starts: the local default branch, or the remote's if that is merely ahead of it.
 fn start(repository: &Repository, remote: Option<&str>, old: Option<&str>) -> Result<String, GitError> {
     let default = repository.default_branch();
@@ -249,17 +310,18 @@ fn attempt(
     request: &Request<'_>,
     remote: Option<&str>,
     work: &str,
+    may_be_done: bool,
 ) -> Result<(How, String), GitError> {
     let (branch, into) = (request.branch, repository.default_branch());
     let turn = Turn::take(repository)?;
     let old = repository.branch_commit(into)?;
     let start = start(repository, remote, old.as_deref())?;
     if repository.is_ancestor(work, &start)? {
-        if !request.begun && !is_work(repository, branch, work, &start)? {
+        if !may_be_done && !is_work(repository, branch, work, &start)? {
             return Err(GitError::NothingToMerge { branch: branch.to_owned(), into: into.to_owned() });
         }
         if old.as_deref().is_none_or(|old| !repository.is_ancestor(work, old).unwrap_or(false)) {
-            advance(repository, &turn, old.as_deref(), &start)?;
+            advance(&turn, old.as_deref(), &start)?;
             return Ok((How::Already, start));
         }
         return Ok((How::Already, old.unwrap_or(start)));
@@ -277,7 +339,7 @@ fn attempt(
             (How::MergeCommit, commit_tree(repository, &tree, &[&start, work], message)?)
         }
     };
-    advance(repository, &turn, old.as_deref(), &new)?;
+    advance(&turn, old.as_deref(), &new)?;
     Ok((how, new))
 }
 
@@ -311,8 +373,8 @@ pub(crate) fn merged_tree(
     ours: &str,
     theirs: &str,
 ) -> Result<String, GitError> {
-    let call =
-        repository.call().args(["merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", ours, theirs]);
+    let how = ["merge-tree", "--write-tree", "-z", "--name-only", "--no-messages"];
+    let call = repository.call().durable().args(how).args([ours, theirs]);
     let ended = call.answer()?;
     let fields = ended.stdout.split(|byte| *byte == 0).filter(|field| !field.is_empty());
     let mut fields: Vec<String> = fields.map(shown).collect();
@@ -344,7 +406,7 @@ pub(crate) fn commit_tree(
     parents: &[&str],
     message: &str,
 ) -> Result<String, GitError> {
-    let mut call = repository.call().args(["commit-tree", tree]);
+    let mut call = repository.call().durable().args(["commit-tree", tree]);
     for parent in parents {
         call = call.args(["-p", parent]);
     }

@@ -21,10 +21,11 @@ use std::path::{Path, PathBuf};
 use crate::git::{GitError, Repository, slug};
 pub use keep::{Kept, Kind};
 pub(crate) use lock::Lock;
-pub(crate) use place::break_stale_locks;
+use place::break_stale_locks;
 pub use release::Deleted;
 pub(crate) use release::keep_tip;
 pub use restore::{Restored, Target};
+pub(crate) use risk::entry;
 use site::Site;
 pub use site::{Binding, task_file};
 pub use state::{Distance, Head, State, Tree};
@@ -145,7 +146,7 @@ impl Pool {
             let placed = self.place(name)?;
             if placed.is_new {
                 break_stale_locks(&placed.site.admin);
-                self.detach(&placed.site)?;
+                self.detach(&placed.site, &self.repository.default_commit()?)?;
                 placed.site.finish()?;
             }
         }

@@ -156,3 +156,31 @@ fn an_old_burrow_is_removed_only_if_the_remote_has_all_of_it() {
     let again = world.open("one", Some(&commit), false);
     assert!(holds(&again, "work"), "it is made again when it is needed");
 }
+
+/// What git does not show is work as well: what only the branch ignores, what the index was told not to look at, and
+/// repositories inside, known to git or not.
+#[test]
+fn what_git_does_not_show_of_a_lost_attempt_is_kept_too() {
+    let world = World::new();
+    let one = world.open("one", None, false);
+    let hidden = "printf '*.log\\n' > .gitignore; git add .gitignore; git commit -qm rules; echo log > own.log; \
+         git update-index --assume-unchanged README; echo more >> README; \
+         for i in in link; do git init -q $i; (cd $i; echo $i > f; git add f; git commit -qm $i); done; git add link";
+    let mut shell = Command::new("sh");
+    for (name, value) in [("NAME", "Test"), ("EMAIL", "test@localhost")] {
+        shell.env(format!("GIT_AUTHOR_{name}"), value).env(format!("GIT_COMMITTER_{name}"), value);
+    }
+    assert!(shell.current_dir(&one.folder).args(["-ec", hidden]).status().unwrap().success());
+    let forget = || sluice_worker::burrow::forget(&Git::default(), &world.folder.path().join("one"), |_| true);
+    assert!(forget().is_empty());
+    let anew = world.open("one", None, false);
+    assert_eq!(git(&anew.folder, &["status", "--porcelain", "--ignored"]), "");
+    assert_eq!(std::fs::read_to_string(anew.folder.join("README")).unwrap(), "coffee\n");
+    let aside = anew.folder.parent().unwrap().join("aside/m1/1");
+    for file in ["own.log", "in/f", "in/.git/HEAD", "link/f", "link/.git/HEAD"] {
+        assert!(aside.join(file).exists(), "{file}");
+    }
+    let kept = git(&anew.folder, &["for-each-ref", "--format=%(refname)", "refs/sluice/keep/m1/1"]);
+    assert_eq!(git(&anew.folder, &["show", &format!("{kept}:README")]), "coffee\nmore");
+    assert_eq!(git(&anew.folder, &["show", &format!("{kept}:.gitignore")]), "*.log");
+}

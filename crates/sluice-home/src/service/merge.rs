@@ -26,7 +26,7 @@ impl Service {
         let seen = self.ground.tasks.find(id)?;
         merges::strategy(wanted.strategy.as_deref())?;
         let was_begun = merges::is_open(&self.ground, &seen.id);
-        let turn = self.ground.merges.turn(&seen.id);
+        let turn = self.ground.merges.of(&seen.id);
         let _turn = turn.lock().unwrap_or_else(PoisonError::into_inner);
         if was_begun {
             let finished = merges::finish(&self.ground, &seen.id)?;
@@ -52,8 +52,9 @@ impl Service {
             strategy: wanted.strategy.clone(),
             local: wanted.local,
             forced: wanted.force,
+            base: None,
         };
-        let (merged, recorded) = merges::carry_out(&self.ground, &seen, &intent, false)?;
+        let (merged, recorded) = merges::carry_out(&self.ground, &seen, intent)?;
         self.told(who, &seen.id, merged, recorded)
     }
 

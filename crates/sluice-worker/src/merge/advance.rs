@@ -1,16 +1,17 @@
-//! Moving the default branch together with the checkout it is in, so that a power cut at any moment is made good.
+//! Moving a branch together with the checkout it is in, so that a power cut at any moment is made good: the default
+//! branch with the user's checkout, or the branch of a run with its worktree.
 //!
-//! The order: a note of what is to be done, durable; the checkout's `index.lock`, with our mark in it, so that no git of
-//! the user's comes in between; the files, with an index of our own beside the user's; the branch, compared and swapped;
+//! The order: a note of what is to be done, durable; the checkout's `index.lock`, with our mark in it, so that no other
+//! git comes in between; the files, with an index of our own beside the checkout's; the branch, compared and swapped;
 //! the new index in place of the old; the note and the lock away. Whoever comes next and finds a note does what is left:
-//! see [`recover`]. One at a time in a repository, whatever home it is asked from.
+//! see [`recover`]. One at a time for a branch, whatever home it is asked from.
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::note::Note;
+use super::note::{NOTE, Note};
 use super::recover::{self, Side};
 use crate::git::{Call, Changes, GitError, Repository, path_of, shown};
 use crate::workspace::Lock;
@@ -22,29 +23,66 @@ const NAMED_FILES: usize = 5;
 /// What our `index.lock` begins with; git's own is an index and begins with `DIRC`, or is empty.
 const MARK: &str = "sluice merges here";
 
-/// The right to move the default branch of a repository. What a merge before it left half done has been made good.
-pub(crate) struct Turn {
+/// The right to move a branch. What a move before it left half done has been made good.
+pub(crate) struct Turn<'a> {
+    pub(super) repository: &'a Repository,
+    /// Where the note of a move stands.
+    pub(super) notes: PathBuf,
+    /// The worktree that goes along; the default branch's, which is the user's, if none is named.
+    worktree: Option<Checkout>,
     lock: Lock,
 }
 
-impl Turn {
-    /// Waits for those before, and makes good what they left.
-    pub(crate) fn take(repository: &Repository) -> Result<Turn, GitError> {
-        let folder = Note::folder(repository);
-        fs::create_dir_all(&folder).map_err(GitError::file("cannot make", &folder))?;
-        let lock = Lock::take(&folder.join("merge.lock"), "the default branch")?;
-        let turn = Turn { lock };
-        recover::recover(repository, &turn)?;
+impl<'a> Turn<'a> {
+    /// The turn of the default branch. Waits for those before, and makes good what they left.
+    pub(crate) fn take(repository: &'a Repository) -> Result<Turn<'a>, GitError> {
+        Turn::taken(repository, repository.common(), None)
+    }
+
+    /// The turn of what is checked out in a worktree.
+    pub(crate) fn of(repository: &'a Repository, worktree: &Path) -> Result<Turn<'a>, GitError> {
+        let checkout = Checkout::at(repository, worktree)?;
+        let is_default = checkout.branch(repository)? == repository.default_branch();
+        let admin = if is_default { repository.common().to_owned() } else { checkout.admin.clone() };
+        Turn::taken(repository, &admin, Some(checkout))
+    }
+
+    /// Makes good what a move in a worktree has left half done, if one has.
+    pub(crate) fn make_good(repository: &Repository, worktree: &Path, admin: &Path) -> Result<(), GitError> {
+        if admin.join("sluice").join(NOTE).exists() { Turn::of(repository, worktree).map(drop) } else { Ok(()) }
+    }
+
+    fn taken(repository: &'a Repository, admin: &Path, worktree: Option<Checkout>) -> Result<Turn<'a>, GitError> {
+        let notes = admin.join("sluice");
+        fs::create_dir_all(&notes).map_err(GitError::file("cannot make", &notes))?;
+        let what = worktree.as_ref().map_or_else(|| "the default branch".into(), |it| it.folder.display().to_string());
+        let lock = Lock::take(&notes.join("merge.lock"), &what)?;
+        let turn = Turn { repository, notes, worktree, lock };
+        recover::recover(&turn)?;
         Ok(turn)
     }
 
+    /// The branch that moves, and the checkout that goes along.
+    pub(super) fn place(&self) -> Result<(String, Option<Checkout>), GitError> {
+        let repository = self.repository;
+        match &self.worktree {
+            Some(checkout) => Ok((checkout.branch(repository)?, Some(checkout.clone()))),
+            None => {
+                let branch = repository.default_branch();
+                let folder = repository.checked_out(branch)?.filter(|folder| folder.is_dir());
+                let checkout = folder.map(|folder| Checkout::at(repository, &folder)).transpose()?;
+                Ok((branch.to_owned(), checkout))
+            }
+        }
+    }
+
     /// The call holds this turn too: if we die, whoever is next waits for it as well.
-    pub(super) fn hold(&self, call: Call) -> Result<Call, GitError> {
+    fn hold(&self, call: Call) -> Result<Call, GitError> {
         Ok(call.holding(self.lock.handle()?))
     }
 }
 
-/// A checkout of the default branch, and where git keeps what belongs to it.
+/// A checkout, and where git keeps what belongs to it.
 #[derive(Clone, Debug)]
 pub(super) struct Checkout {
     pub(super) folder: PathBuf,
@@ -52,12 +90,17 @@ pub(super) struct Checkout {
 }
 
 impl Checkout {
-    /// Where the branch is checked out.
-    pub(super) fn of(repository: &Repository, branch: &str) -> Result<Option<Checkout>, GitError> {
-        let Some(folder) = repository.checked_out(branch)?.filter(|folder| folder.is_dir()) else { return Ok(None) };
-        let bytes = repository.git().at(&folder).args(["rev-parse", "--absolute-git-dir"]).bytes()?;
+    fn at(repository: &Repository, folder: &Path) -> Result<Checkout, GitError> {
+        let bytes = repository.git().at(folder).args(["rev-parse", "--absolute-git-dir"]).bytes()?;
         let admin = path_of(Path::new(""), bytes.strip_suffix(b"\n").unwrap_or(&bytes));
-        Ok(Some(Checkout { folder, admin }))
+        Ok(Checkout { folder: folder.to_owned(), admin })
+    }
+
+    /// The branch that is checked out; `HEAD` if none is.
+    fn branch(&self, repository: &Repository) -> Result<String, GitError> {
+        let call = repository.git().at(&self.folder).args(["symbolic-ref", "--quiet", "HEAD"]);
+        let name = call.maybe()?.unwrap_or_default();
+        Ok(name.strip_prefix("refs/heads/").unwrap_or("HEAD").to_owned())
     }
 
     pub(super) fn index(&self) -> PathBuf {
@@ -110,50 +153,52 @@ impl Checkout {
     }
 }
 
-/// Moves the default branch from where it was seen to its new commit, with the checkout it is in.
-pub(super) fn advance(repository: &Repository, turn: &Turn, old: Option<&str>, new: &str) -> Result<(), GitError> {
+/// Moves the branch from where it was seen to its new commit, with the checkout it is in.
+pub(crate) fn advance(turn: &Turn<'_>, old: Option<&str>, new: &str) -> Result<(), GitError> {
     if old == Some(new) {
         return Ok(());
     }
-    let branch = repository.default_branch();
-    let Some(checkout) = Checkout::of(repository, branch)? else {
-        let note = Note::new(repository, None, old, new)?;
-        note.write(repository)?;
-        swap(repository, turn, repository.folder(), old, new)?;
-        return Note::remove(repository);
+    let repository = turn.repository;
+    let (branch, checkout) = turn.place()?;
+    let note = Note::new(repository, (&branch, checkout.as_ref()), old, new)?;
+    let Some(checkout) = checkout else {
+        note.write(turn)?;
+        swap(turn, &note, repository.folder())?;
+        return Note::remove(turn);
     };
-    let note = Note::new(repository, Some(&checkout), old, new)?;
-    refuse_changes(repository, &checkout, &note)?;
-    note.write(repository)?;
+    refuse_changes(turn, &checkout, &note)?;
+    note.write(turn)?;
     if let Err(error) = checkout.lock_index() {
-        Note::remove(repository)?;
+        Note::remove(turn)?;
         return Err(error);
     }
-    let moved =
-        go_along(repository, turn, &checkout, &note).and_then(|()| swap(repository, turn, &checkout.folder, old, new));
-    if let Err(error) = moved {
-        recover::make_good(repository, &checkout, &note, Side::Old)?;
-        return Err(error);
+    let moved = go_along(turn, &checkout, &note).and_then(|()| swap(turn, &note, &checkout.folder));
+    match moved {
+        Ok(()) => recover::finish(turn, &checkout)?,
+        // A git that took too long may have moved it all the same.
+        Err(error) if recover::make_good(turn, &checkout, &note)? == Side::Old => return Err(error),
+        Err(_) => {}
     }
-    recover::finish(repository, &checkout, Side::New)?;
-    // As a merge by hand does: what a person may go back to, and the hook that fetches what belongs to new files.
-    let call = || repository.git().at(&checkout.folder);
-    if let Some(old) = old {
-        drop(call().args(["update-ref", "ORIG_HEAD", old]).answer());
+    if turn.worktree.is_none() {
+        // As a merge by hand does: what a person may go back to, and the hook that fetches what belongs to new files.
+        let call = || repository.git().at(&checkout.folder);
+        if let Some(old) = old {
+            drop(call().args(["update-ref", "ORIG_HEAD", old]).answer());
+        }
+        drop(call().hooks().args(["hook", "run", "--ignore-missing", "post-merge", "--", "0"]).answer());
     }
-    drop(call().hooks().args(["hook", "run", "--ignore-missing", "post-merge", "--", "0"]).answer());
     Ok(())
 }
 
 /// Writes the files of the new commit, and an index of our own that knows them. git itself refuses to touch a file that
 /// somebody has changed meanwhile.
-fn go_along(repository: &Repository, turn: &Turn, checkout: &Checkout, note: &Note) -> Result<(), GitError> {
+fn go_along(turn: &Turn<'_>, checkout: &Checkout, note: &Note) -> Result<(), GitError> {
     let own = checkout.own_index();
     match fs::copy(checkout.index(), &own) {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(GitError::file("cannot write", &own)(error)),
         Ok(_) | Err(_) => {}
     }
-    let call = || repository.git().at(&checkout.folder).env("GIT_INDEX_FILE", &own);
+    let call = || turn.repository.git().at(&checkout.folder).env("GIT_INDEX_FILE", &own);
     // A file that was touched and not changed is no change.
     call().args(["update-index", "-q", "--refresh"]).answer()?;
     let call = turn.hold(call().args(["read-tree", "-m", "-u", &note.from, &note.new]))?;
@@ -162,37 +207,40 @@ fn go_along(repository: &Repository, turn: &Turn, checkout: &Checkout, note: &No
         return Ok(());
     }
     // What changed since it was looked at is named, if that was the reason.
-    refuse_changes(repository, checkout, note).and_then(|()| Err(call.failed(&ended)))
+    refuse_changes(turn, checkout, note).and_then(|()| Err(call.failed(&ended)))
 }
 
 /// Compares and swaps the branch.
-fn swap(repository: &Repository, turn: &Turn, at: &Path, old: Option<&str>, new: &str) -> Result<(), GitError> {
-    let branch = repository.default_branch();
-    let nothing = "0".repeat(new.len());
-    let reference = format!("refs/heads/{branch}");
-    let call = repository.git().at(at).hooks();
-    let call = call.args(["update-ref", "-m", "sluice: merge", &reference, new, old.unwrap_or(&nothing)]);
+fn swap(turn: &Turn<'_>, note: &Note, at: &Path) -> Result<(), GitError> {
+    let nothing = "0".repeat(note.new.len());
+    let old = note.old.as_deref();
+    let call = turn.repository.git().at(at).durable();
+    let call = if turn.worktree.is_none() { call.hooks() } else { call };
+    let call = call.args(["update-ref", "-m", "sluice: merge", &note.reference(), &note.new, old.unwrap_or(&nothing)]);
     let call = turn.hold(call)?;
     let ended = call.answer()?;
     match ended.code {
         Some(0) => Ok(()),
-        _ if repository.branch_commit(branch)?.as_deref() == old => Err(call.failed(&ended)),
-        _ => Err(GitError::Moved { branch: branch.to_owned() }),
+        _ if note.tip(turn.repository, at)?.as_deref() == old => Err(call.failed(&ended)),
+        _ => Err(GitError::Moved { branch: note.branch.clone() }),
     }
 }
 
-/// Nothing is begun in a checkout with changes, nor where a file lies in the way of a new one.
-fn refuse_changes(repository: &Repository, checkout: &Checkout, note: &Note) -> Result<(), GitError> {
-    let changes = Changes::of(repository.git().at(&checkout.folder))?;
-    let changed = changes.tracked.iter().map(|(path, _)| path).chain(changes.unmerged.iter().map(|it| &it.path));
+/// Nothing is begun in a checkout of the user's with changes, nor in any whose changes are in the way, nor where a file
+/// lies in the way of a new one.
+fn refuse_changes(turn: &Turn<'_>, checkout: &Checkout, note: &Note) -> Result<(), GitError> {
+    let changes = Changes::of(turn.repository.git().at(&checkout.folder))?;
+    let differing = note.differing(turn.repository)?;
+    let is_in_the_way = |path: &&Vec<u8>| turn.worktree.is_none() || differing.iter().any(|it| it.path == **path);
+    let changed = changes.tracked.iter().map(|(path, _)| path).filter(is_in_the_way);
+    let changed = changed.chain(changes.unmerged.iter().map(|it| &it.path));
     let mut files: Vec<String> = changed.map(|path| shown(path)).collect();
     if checkout.admin.join("MERGE_HEAD").exists() {
         files.push("a merge that is under way".to_owned());
     }
-    let new = note.differing(repository)?.into_iter().filter(|entry| entry.old.is_none());
     // A folder may have been known until now; git finds out.
     let lies = |path: &[u8]| fs::symlink_metadata(path_of(&checkout.folder, path)).is_ok_and(|it| !it.is_dir());
-    let in_the_way = new.filter(|entry| lies(&entry.path));
+    let in_the_way = differing.iter().filter(|entry| entry.old.is_none() && lies(&entry.path));
     files.extend(in_the_way.map(|entry| format!("{} in the way", shown(&entry.path))));
     files.dedup();
     if files.is_empty() {
@@ -204,8 +252,7 @@ fn refuse_changes(repository: &Repository, checkout: &Checkout, note: &Note) -> 
     if more > 0 {
         named.push_str(&format!(" and {more} more"));
     }
-    let (branch, folder) = (repository.default_branch().to_owned(), checkout.folder.clone());
-    Err(GitError::Dirty { branch, folder, files: named })
+    Err(GitError::Dirty { branch: note.branch.clone(), folder: checkout.folder.clone(), files: named })
 }
 
 /// Removes a file, if it is there.

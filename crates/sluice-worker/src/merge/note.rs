@@ -1,5 +1,5 @@
-//! The note of a move of the default branch that is under way: written before the first file is touched, removed after
-//! the last. Its keys stay as they are: another version of this program may find it.
+//! The note of a move of a branch that is under way: written before the first file is touched, removed after the last.
+//! Its keys stay as they are: another version of this program may find it.
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
@@ -7,14 +7,18 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::advance::{Checkout, remove};
+use super::advance::{Checkout, Turn, remove};
+use super::recover::Side;
 use crate::git::{GitError, Repository, path_of, quote, unquote};
+
+/// Its file.
+pub(super) const NOTE: &str = "merge.json";
 
 /// What is under way.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Note {
     version: u32,
-    /// The default branch.
+    /// The branch; `HEAD` where none is checked out.
     pub(super) branch: String,
     /// Where it was; none if it was not there.
     pub(super) old: Option<String>,
@@ -34,19 +38,29 @@ pub(super) struct Entry {
     pub(super) new: Option<(String, String)>,
 }
 
-impl Note {
-    /// The folder of what concerns merges into the repository.
-    pub(super) fn folder(repository: &Repository) -> PathBuf {
-        repository.common().join("sluice")
+impl Entry {
+    /// What it is to be on this side.
+    pub(super) fn wanted(&self, side: Side) -> Option<&(String, String)> {
+        match side {
+            Side::Old => self.old.as_ref(),
+            Side::New => self.new.as_ref(),
+        }
     }
 
-    fn path(repository: &Repository) -> PathBuf {
-        Note::folder(repository).join("merge.json")
+    /// What it is on the other side.
+    pub(super) fn other(&self, side: Side) -> Option<&(String, String)> {
+        self.wanted(if side == Side::Old { Side::New } else { Side::Old })
+    }
+}
+
+impl Note {
+    fn path(turn: &Turn<'_>) -> PathBuf {
+        turn.notes.join(NOTE)
     }
 
     pub(super) fn new(
         repository: &Repository,
-        checkout: Option<&Checkout>,
+        (branch, checkout): (&str, Option<&Checkout>),
         old: Option<&str>,
         new: &str,
     ) -> Result<Note, GitError> {
@@ -57,12 +71,23 @@ impl Note {
         let quoted = |path: &Path| quote(path.as_os_str().as_encoded_bytes());
         Ok(Note {
             version: 1,
-            branch: repository.default_branch().to_owned(),
+            branch: branch.to_owned(),
             old: old.map(str::to_owned),
             from,
             new: new.to_owned(),
             checkout: checkout.map(|it| (quoted(&it.folder), quoted(&it.admin))),
         })
+    }
+
+    /// The branch as git calls it.
+    pub(super) fn reference(&self) -> String {
+        if self.branch == "HEAD" { self.branch.clone() } else { format!("refs/heads/{}", self.branch) }
+    }
+
+    /// The commit that it is at.
+    pub(super) fn tip(&self, repository: &Repository, at: &Path) -> Result<Option<String>, GitError> {
+        let name = format!("{}^{{commit}}", self.reference());
+        repository.git().at(at).args(["rev-parse", "--verify", "--quiet", &name]).maybe()
     }
 
     /// The checkout that goes along.
@@ -73,8 +98,8 @@ impl Note {
     }
 
     /// The note that was left, and when it was written.
-    pub(super) fn read(repository: &Repository) -> Result<Option<(Note, std::time::SystemTime)>, GitError> {
-        let path = Note::path(repository);
+    pub(super) fn read(turn: &Turn<'_>) -> Result<Option<(Note, std::time::SystemTime)>, GitError> {
+        let path = Note::path(turn);
         let failed = GitError::file("cannot read", &path);
         let bytes = match fs::read(&path) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -88,27 +113,29 @@ impl Note {
     }
 
     /// Writes it, durably.
-    pub(super) fn write(&self, repository: &Repository) -> Result<(), GitError> {
-        let path = Note::path(repository);
+    pub(super) fn write(&self, turn: &Turn<'_>) -> Result<(), GitError> {
+        let path = Note::path(turn);
         let new = path.with_extension("new");
         let write = || {
             let mut file = File::create(&new)?;
             file.write_all(&serde_json::to_vec(self)?)?;
             file.sync_all()?;
             fs::rename(&new, &path)?;
-            File::open(Note::folder(repository))?.sync_all()
+            File::open(&turn.notes)?.sync_all()
         };
         write().map_err(GitError::file("cannot write", &path))
     }
 
     /// What it was about is done.
-    pub(super) fn remove(repository: &Repository) -> Result<(), GitError> {
-        remove(&Note::path(repository))
+    pub(super) fn remove(turn: &Turn<'_>) -> Result<(), GitError> {
+        remove(&Note::path(turn))
     }
 
     /// The files that differ between the two commits. Submodules are no files, and stay as they are.
     pub(super) fn differing(&self, repository: &Repository) -> Result<Vec<Entry>, GitError> {
-        let call = repository.call().args(["diff-tree", "-r", "-z", "--raw", "--no-renames", &self.from, &self.new]);
+        // The command would read the index, which may be what the power cut has spoiled.
+        let call = repository.call().env("GIT_INDEX_FILE", repository.common().join("sluice/no-index"));
+        let call = call.args(["diff-tree", "-r", "-z", "--raw", "--no-renames", &self.from, &self.new]);
         let bytes = call.bytes()?;
         let mut fields = bytes.split(|byte| *byte == 0).filter(|field| !field.is_empty());
         let mut entries = Vec::new();

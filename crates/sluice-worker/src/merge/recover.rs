@@ -1,11 +1,12 @@
-//! Making good what a merge left half done: forward where the branch has moved, else back.
+//! Making good what a move left half done: forward where the branch has moved, else back.
 //!
-//! Only what the merge itself can have written is touched. A file that is neither as it was, nor as it was to become,
-//! nor the beginning of that, is somebody's own and stays as it is. A lock is removed only if it is ours and whoever
-//! made it is dead: our index locks carry a mark, and the turn is held by every git of ours as long as it lives.
+//! Where the branch is decides, and nothing else: an index that a power cut has spoiled is made anew. Only what the move
+//! itself can have written is touched. A file that is neither as it was, nor as it was to become, nor the beginning of
+//! that, is somebody's own and stays as it is. A lock is removed only if it is ours and whoever made it is dead: our
+//! index locks carry a mark, and the turn is held by every git of ours as long as it lives.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
@@ -14,7 +15,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use super::advance::{Checkout, Turn, remove};
 use super::note::{Entry, Note};
-use crate::git::{GitError, Repository, path_of, quote};
+use crate::git::{Call, GitError, Repository, path_of, quote};
 
 /// How long a git that may hold a lock is waited for.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -26,6 +27,9 @@ pub(super) enum Side {
     New,
 }
 
+/// The entries of an index: mode and blob by path.
+type Entries = BTreeMap<Vec<u8>, (String, String)>;
+
 /// What lies at a path.
 enum Lies {
     Nothing,
@@ -36,10 +40,11 @@ enum Lies {
 }
 
 /// Does what is left of a move that was under way when its process died.
-pub(super) fn recover(repository: &Repository, _turn: &Turn) -> Result<(), GitError> {
-    let Some((note, written)) = Note::read(repository)? else {
+pub(super) fn recover(turn: &Turn<'_>) -> Result<(), GitError> {
+    let repository = turn.repository;
+    let Some((note, written)) = Note::read(turn)? else {
         // The note goes before the lock.
-        let checkout = Checkout::of(repository, repository.default_branch())?;
+        let (_, checkout) = turn.place()?;
         return checkout.map_or(Ok(()), |checkout| checkout.unlock_index());
     };
     let checkout = note.checkout().filter(|checkout| checkout.folder.is_dir() && checkout.admin.is_dir());
@@ -47,75 +52,112 @@ pub(super) fn recover(repository: &Repository, _turn: &Turn) -> Result<(), GitEr
     for lock in [admin.join("HEAD.lock"), repository.common().join(format!("refs/heads/{}.lock", note.branch))] {
         break_stale(repository, &lock, &note, written)?;
     }
-    let Some(checkout) = checkout else { return Note::remove(repository) };
+    let Some(checkout) = checkout else { return Note::remove(turn) };
     if !checkout.is_locked_by_us() {
         checkout.lock_index()?;
     }
-    let branch = repository.commit(&format!("refs/heads/{}", note.branch))?;
-    let has_moved = branch.as_deref() == Some(&note.new) && is_whole(repository, &checkout, &note)?;
-    make_good(repository, &checkout, &note, if has_moved { Side::New } else { Side::Old })
+    make_good(turn, &checkout, &note).map(drop)
 }
 
-/// Whether an index that knows the new commit is there, ours or already the user's.
-fn is_whole(repository: &Repository, checkout: &Checkout, note: &Note) -> Result<bool, GitError> {
-    let index = if checkout.own_index().exists() { checkout.own_index() } else { checkout.index() };
-    let call = repository.git().at(&checkout.folder).env("GIT_INDEX_FILE", index).looking();
-    Ok(call.args(["diff-index", "--cached", "--quiet", &note.new, "--"]).answer()?.code == Some(0))
+/// Brings the checkout to the commit that its branch is at, the new or the old one, and lets go of everything.
+/// Which of the two it is.
+pub(super) fn make_good(turn: &Turn<'_>, checkout: &Checkout, note: &Note) -> Result<Side, GitError> {
+    let repository = turn.repository;
+    let has_moved = match note.tip(repository, &checkout.folder)? {
+        Some(tip) => tip == note.new || note.old.as_ref() != Some(&tip) && repository.is_ancestor(&note.new, &tip)?,
+        None => false,
+    };
+    let side = if has_moved { Side::New } else { Side::Old };
+    let entries = note.differing(repository)?;
+    let index = index(repository, checkout, note, side, &entries)?;
+    write_files(repository, checkout, note, side, &index, &entries)?;
+    finish(turn, checkout).map(|()| side)
 }
 
-/// Brings the checkout to one of the two commits, whose index is there, and lets go of everything.
-pub(super) fn make_good(repository: &Repository, checkout: &Checkout, note: &Note, side: Side) -> Result<(), GitError> {
-    let own = checkout.own_index();
-    let index = if side == Side::New && own.exists() { own } else { checkout.index() };
-    write_files(repository, checkout, note, side, &index)?;
-    finish(repository, checkout, side)
-}
-
-/// The files are those of this side: its index takes its place, and everything is let go of.
-pub(super) fn finish(repository: &Repository, checkout: &Checkout, side: Side) -> Result<(), GitError> {
+/// The files are written: the index that knows them takes its place, and everything is let go of.
+pub(super) fn finish(turn: &Turn<'_>, checkout: &Checkout) -> Result<(), GitError> {
     let own = checkout.own_index();
     remove(&own.with_extension("lock"))?;
-    match side {
-        Side::New if own.exists() => {
-            fs::rename(&own, checkout.index()).map_err(GitError::file("cannot write", &checkout.index()))?;
-        }
-        Side::New => {}
-        Side::Old => remove(&own)?,
+    let replace = || {
+        File::open(&own)?.sync_all()?;
+        fs::rename(&own, checkout.index())?;
+        File::open(&checkout.admin)?.sync_all()
+    };
+    if own.exists() {
+        replace().map_err(GitError::file("cannot write", &checkout.index()))?;
     }
     // The note first: without it the lock says whose it is, without the lock the note would speak of files that are the
     // user's again.
-    Note::remove(repository)?;
+    Note::remove(turn)?;
     checkout.unlock_index()
 }
 
-/// Writes the files that the merge has left half-way, and removes those that this side does not have.
+/// An index that knows this side: the one that was being made if it is whole, else the checkout's own with what the move
+/// concerns made right, else, if that cannot be read, a new one. What somebody has staged otherwise stays.
+fn index(
+    repository: &Repository,
+    checkout: &Checkout,
+    note: &Note,
+    side: Side,
+    entries: &[Entry],
+) -> Result<PathBuf, GitError> {
+    let own = checkout.own_index();
+    let call = || repository.git().at(&checkout.folder).env("GIT_INDEX_FILE", &own);
+    remove(&own.with_extension("lock"))?;
+    if side == Side::New && own.exists() {
+        let looks = call().looking().args(["diff-index", "--cached", "--quiet", &note.new, "--"]).answer()?;
+        if looks.code == Some(0) {
+            return Ok(own);
+        }
+    }
+    remove(&own)?;
+    let there = checkout.index();
+    let known = if there.exists() { known(repository, checkout, &there) } else { Ok(None) };
+    let Some(known) = known? else {
+        let commit = if side == Side::New { &note.new } else { &note.from };
+        return call().args(["read-tree", commit]).run().map(|()| own);
+    };
+    let is_behind = |entry: &&Entry| known.get(&entry.path) == entry.other(side);
+    let nothing = ("0".to_owned(), "0".repeat(note.new.len()));
+    let lines = entries.iter().filter(is_behind).flat_map(|entry| {
+        let (mode, id) = entry.wanted(side).unwrap_or(&nothing);
+        crate::workspace::entry(mode, id, &entry.path)
+    });
+    let lines: Vec<u8> = lines.collect();
+    if lines.is_empty() {
+        return Ok(there);
+    }
+    fs::copy(&there, &own).map_err(GitError::file("cannot write", &own))?;
+    call().args(["update-index", "--replace", "-z", "--index-info"]).input(lines).run().map(|()| own)
+}
+
+/// Writes the files that the move has left half-way, and removes those that this side does not have.
 fn write_files(
     repository: &Repository,
     checkout: &Checkout,
     note: &Note,
     side: Side,
     index: &Path,
+    entries: &[Entry],
 ) -> Result<(), GitError> {
-    let entries = note.differing(repository)?;
-    let lying = look(repository, checkout, &entries)?;
-    let known = known(repository, checkout, index)?;
+    let call = || repository.git().at(&checkout.folder).env("GIT_INDEX_FILE", index);
+    let lying = look(call, checkout, entries)?;
+    let known = known(repository, checkout, index)?.unwrap_or_default();
     let (mut to_write, mut to_remove) = (Vec::new(), Vec::new());
     for (entry, lies) in entries.iter().zip(lying) {
-        let (wanted, other) = match side {
-            Side::Old => (&entry.old, &entry.new),
-            Side::New => (&entry.new, &entry.old),
-        };
+        let wanted = entry.wanted(side);
         let is_ours = match lies {
             Lies::Other => false,
             Lies::Nothing => wanted.is_some(),
             Lies::File(mode, id) => {
-                let found = Some((mode, id));
-                found != *wanted && (found == *other || is_begun(repository, checkout, note, entry)?)
+                let found = (mode, id);
+                let is_other = entry.other(side) == Some(&found);
+                wanted != Some(&found) && (is_other || is_begun(call(), checkout, note, entry)?)
             }
         };
         // What the index has otherwise was changed by somebody since.
         match wanted {
-            Some(_) if is_ours && known.get(&entry.path) == wanted.as_ref() => to_write.push(entry),
+            Some(_) if is_ours && known.get(&entry.path) == wanted => to_write.push(entry),
             None if is_ours && !known.contains_key(&entry.path) => to_remove.push(entry),
             Some(_) | None => {}
         }
@@ -132,12 +174,11 @@ fn write_files(
         return Ok(());
     }
     let paths: Vec<u8> = to_write.iter().flat_map(|entry| entry.path.iter().copied().chain([0])).collect();
-    let call = repository.git().at(&checkout.folder).env("GIT_INDEX_FILE", index);
-    call.args(["checkout-index", "--force", "--quiet", "-z", "--stdin"]).input(paths).run()
+    call().args(["checkout-index", "--force", "--quiet", "-z", "--stdin"]).input(paths).run()
 }
 
 /// What lies at each of the paths.
-fn look(repository: &Repository, checkout: &Checkout, entries: &[Entry]) -> Result<Vec<Lies>, GitError> {
+fn look(call: impl Fn() -> Call, checkout: &Checkout, entries: &[Entry]) -> Result<Vec<Lies>, GitError> {
     let mut lying = Vec::new();
     let (mut files, mut places) = (String::new(), Vec::new());
     for (place, entry) in entries.iter().enumerate() {
@@ -152,8 +193,7 @@ fn look(repository: &Repository, checkout: &Checkout, entries: &[Entry]) -> Resu
             Ok(it) if it.is_symlink() => {
                 let target = fs::read_link(&path).map_err(GitError::file("cannot read", &path))?;
                 let target = target.as_os_str().as_bytes().to_vec();
-                let call = repository.git().at(&checkout.folder).args(["hash-object", "--stdin"]);
-                Lies::File("120000".to_owned(), call.input(target).text()?)
+                Lies::File("120000".to_owned(), call().args(["hash-object", "--stdin"]).input(target).text()?)
             }
             Ok(_) => Lies::Other,
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Lies::Nothing,
@@ -161,8 +201,7 @@ fn look(repository: &Repository, checkout: &Checkout, entries: &[Entry]) -> Resu
         });
     }
     if !places.is_empty() {
-        let call = repository.git().at(&checkout.folder).args(["hash-object", "--stdin-paths"]).input(files);
-        let ids = call.text()?;
+        let ids = call().args(["hash-object", "--stdin-paths"]).input(files).text()?;
         for (place, id) in places.into_iter().zip(ids.lines()) {
             if let Lies::File(_, blob) = &mut lying[place] {
                 id.clone_into(blob);
@@ -172,27 +211,31 @@ fn look(repository: &Repository, checkout: &Checkout, entries: &[Entry]) -> Resu
     Ok(lying)
 }
 
-/// The entries of an index: mode and blob by path.
-fn known(
-    repository: &Repository,
-    checkout: &Checkout,
-    index: &Path,
-) -> Result<BTreeMap<Vec<u8>, (String, String)>, GitError> {
+/// The entries of an index: mode and blob by path. Nothing if it cannot be read: git takes what was cut off for zeros.
+fn known(repository: &Repository, checkout: &Checkout, index: &Path) -> Result<Option<Entries>, GitError> {
     let call = repository.git().at(&checkout.folder).env("GIT_INDEX_FILE", index);
-    let bytes = call.args(["ls-files", "--stage", "-z"]).bytes()?;
-    let mut known = BTreeMap::new();
-    for line in bytes.split(|byte| *byte == 0) {
-        let Some(tab) = line.iter().position(|byte| *byte == b'\t') else { continue };
+    let ended = call.args(["ls-files", "--stage", "-z"]).answer()?;
+    if ended.code != Some(0) {
+        return Ok(None);
+    }
+    let mut known = Entries::new();
+    for line in ended.stdout.split(|byte| *byte == 0).filter(|line| !line.is_empty()) {
+        let Some(tab) = line.iter().position(|byte| *byte == b'\t') else { return Ok(None) };
         let about = String::from_utf8_lossy(&line[..tab]).into_owned();
-        if let [mode, id, "0"] = about.split(' ').collect::<Vec<_>>()[..] {
-            known.insert(line[tab + 1..].to_vec(), (mode.to_owned(), id.to_owned()));
+        match about.split(' ').collect::<Vec<_>>()[..] {
+            [mode, id, stage] if tab + 1 < line.len() && id.bytes().any(|digit| digit != b'0') => {
+                if stage == "0" {
+                    known.insert(line[tab + 1..].to_vec(), (mode.to_owned(), id.to_owned()));
+                }
+            }
+            _ => return Ok(None),
         }
     }
-    Ok(known)
+    Ok(Some(known))
 }
 
 /// Whether a file is the beginning of what the merge was writing there.
-fn is_begun(repository: &Repository, checkout: &Checkout, note: &Note, entry: &Entry) -> Result<bool, GitError> {
+fn is_begun(call: Call, checkout: &Checkout, note: &Note, entry: &Entry) -> Result<bool, GitError> {
     let path = path_of(&checkout.folder, &entry.path);
     let is_file = fs::symlink_metadata(&path).is_ok_and(|it| it.is_file());
     if entry.new.is_none() || !is_file {
@@ -201,7 +244,7 @@ fn is_begun(repository: &Repository, checkout: &Checkout, note: &Note, entry: &E
     let begun = fs::read(&path).map_err(GitError::file("cannot read", &path))?;
     let mut name = format!("{}:", note.new).into_bytes();
     name.extend(&entry.path);
-    let call = repository.git().at(&checkout.folder).args(["cat-file", "--filters"]);
+    let call = call.args(["cat-file", "--filters"]);
     Ok(call.arg(std::ffi::OsStr::from_bytes(&name)).bytes()?.starts_with(&begun))
 }
 

@@ -249,7 +249,7 @@ fn commit(
     message: &str,
     date: &str,
 ) -> Result<String, GitError> {
-    let mut call = repository.call().option("-c").option("core.fsync=committed,reference").args(["commit-tree", tree]);
+    let mut call = repository.call().durable().args(["commit-tree", tree]);
     for parent in parents {
         call = call.args(["-p", parent]);
     }
@@ -278,7 +278,7 @@ pub(crate) fn write(repository: &Repository, note: &Note, tree: &str) -> Result<
     loop {
         number += 1;
         let reference = format!("{KEEPS}/{place}/{number}");
-        let call = repository.call().option("-c").option("core.fsync=committed,reference");
+        let call = repository.call().durable();
         let ended = call.args(["update-ref", "-m", "sluice: keep", &reference, &commit, &nothing]).answer()?;
         if ended.code == Some(0) {
             return Ok(kept_of(reference, number, commit, time, note));

@@ -15,6 +15,7 @@ use super::risk::Risk;
 use super::site::{Binding, Site, gone};
 use super::{Pool, WorkspaceName};
 use crate::git::{GitError, path_of};
+use crate::merge::Turn;
 
 /// What became of a branch that was to be deleted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,7 +63,7 @@ impl Pool {
         }
         let (kept, risk, _) = self.clear(&site, name, task)?;
         let kept = match ignores_otherwise(&site, &risk, &self.repository().default_commit()?)? {
-            true => self.leave(&site, name, task, kept, &risk)?,
+            true => self.leave(&site, name, task, kept, &risk, &self.repository().default_commit()?)?,
             false => kept,
         };
         // Renamed first: what is removed half-way can then never be taken for a workspace with deleted files.
@@ -78,6 +79,27 @@ impl Pool {
         place::unregister(&site)?;
         fs::remove_dir_all(&doomed).map_err(GitError::file("cannot remove", &doomed))?;
         Ok(kept)
+    }
+
+    /// Puts a worktree on a branch at this commit, whatever it is at: keeps what would be lost for this task first, the
+    /// branch's own commits too.
+    pub(crate) fn restart(&self, name: &WorkspaceName, task: &str, branch: &str, commit: &str) -> Result<(), GitError> {
+        let _lock = self.lock(name)?;
+        let missing = || GitError::NoWorkspace { workspace: name.to_string() };
+        let site = self.known(name)?.filter(Site::is_present).ok_or_else(missing)?;
+        let (kept, risk, _) = self.clear(&site, name, task)?;
+        self.leave(&site, name, task, kept, &risk, commit)?;
+        if let Some(tip) = self.repository().branch_commit(branch)?.filter(|tip| tip != commit) {
+            keep_tip(self.repository(), &format!("refs/heads/{branch}"), branch, &tip, task)?;
+        }
+        site.call().args(["checkout", "--quiet", "--no-track", "-B", branch, commit]).run()
+    }
+
+    /// Whether a worktree holds nothing that would be lost with it.
+    pub(crate) fn is_safe(&self, name: &WorkspaceName) -> Result<bool, GitError> {
+        let _lock = self.lock(name)?;
+        let Some(site) = self.known(name)?.filter(Site::is_present) else { return Ok(false) };
+        Ok(Risk::of(&site)?.is_empty())
     }
 
     /// Deletes a local branch. Commits that nothing else reaches are kept for this task first.
@@ -105,26 +127,26 @@ impl Pool {
     /// Keeps, then resets to the default branch.
     pub(super) fn empty(&self, site: &Site, name: &WorkspaceName, task: &str) -> Result<Option<Kept>, GitError> {
         let (kept, risk, _) = self.clear(site, name, task)?;
-        self.leave(site, name, task, kept, &risk)
+        self.leave(site, name, task, kept, &risk, &self.repository().default_commit()?)
     }
 
     /// Keeps, and makes sure that any branch can be checked out.
     pub(super) fn make_ready(&self, site: &Site, name: &WorkspaceName, task: &str) -> Result<Option<Kept>, GitError> {
         let (kept, risk, was_touched) = self.clear(site, name, task)?;
-        if was_touched { self.leave(site, name, task, kept, &risk) } else { Ok(kept) }
-    }
-
-    /// Puts it on the default branch's commit.
-    pub(super) fn detach(&self, site: &Site) -> Result<(), GitError> {
         let commit = self.repository().default_commit()?;
-        if site.admin.join("BISECT_START").exists() {
-            site.call().args(["bisect", "reset", &commit]).run()?;
-        }
-        site.call().args(["checkout", "--quiet", "--force", "--detach", &commit]).run()
+        if was_touched { self.leave(site, name, task, kept, &risk, &commit) } else { Ok(kept) }
     }
 
-    /// Puts it on the default branch's commit, without what only the branch ignored that is checked out now: it would
-    /// be overwritten where the default branch has a file of that name, and be in the next task's way elsewhere.
+    /// Puts it on this commit.
+    pub(super) fn detach(&self, site: &Site, commit: &str) -> Result<(), GitError> {
+        if site.admin.join("BISECT_START").exists() {
+            site.call().args(["bisect", "reset", commit]).run()?;
+        }
+        site.call().args(["checkout", "--quiet", "--force", "--detach", commit]).run()
+    }
+
+    /// Puts it on this commit, without what only the branch ignored that is checked out now: it would be overwritten
+    /// where the commit has a file of that name, and be in the next task's way elsewhere.
     fn leave(
         &self,
         site: &Site,
@@ -132,10 +154,11 @@ impl Pool {
         task: &str,
         kept: Option<Kept>,
         risk: &Risk,
+        commit: &str,
     ) -> Result<Option<Kept>, GitError> {
-        let in_the_way = overwritten(site, risk, &self.repository().default_commit()?)?;
+        let in_the_way = overwritten(site, risk, commit)?;
         let kept = self.set_apart(site, name, task, kept, risk, in_the_way)?;
-        self.detach(site)?;
+        self.detach(site, commit)?;
         self.set_apart(site, name, task, kept, risk, unknown(site)?)
     }
 
@@ -160,6 +183,7 @@ impl Pool {
     /// Keeps, then removes what is kept from the workspace. What was at risk, and whether there was anything to do.
     fn clear(&self, site: &Site, name: &WorkspaceName, task: &str) -> Result<(Option<Kept>, Risk, bool), GitError> {
         site.mend_link()?;
+        Turn::make_good(&site.repository, &site.folder, &site.admin)?;
         place::break_stale_locks(&site.admin);
         let (kept, risk) = keep::keep(site, task, name.as_str())?;
         remove_task_file(site)?;

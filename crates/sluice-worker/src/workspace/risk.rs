@@ -242,7 +242,7 @@ fn hash(site: &Site, store: bool, how: &[&str], input: Vec<u8>) -> Result<Vec<St
     // An empty input would be no input, and that of a terminal.
     let mut call = site.call().arg("hash-object").args(how).arg("--no-filters").input(input);
     if store {
-        call = call.arg("-w").option("-c").option("core.fsync=committed,reference");
+        call = call.arg("-w").durable();
     }
     Ok(call.text()?.lines().map(str::to_owned).collect())
 }
@@ -301,8 +301,7 @@ impl Scratch {
 
     /// Takes the entries in and stores the tree.
     pub(crate) fn tree(&self, site: &Site, entries: Vec<Vec<u8>>) -> Result<String, GitError> {
-        let call =
-            || site.call().env("GIT_INDEX_FILE", &self.path).option("-c").option("core.fsync=committed,reference");
+        let call = || site.call().env("GIT_INDEX_FILE", &self.path).durable();
         if !entries.is_empty() {
             let input = entries.concat();
             call().args(["update-index", "--replace", "-z", "--index-info"]).input(input).run()?;

@@ -98,25 +98,41 @@ fn a_lending() {
     }
 }
 
-/// An engine that was killed before git began to merge finds its note beside files that somebody has changed since.
+/// An engine that was killed in the middle of bringing an item's work together finds its note, beside files that
+/// somebody has changed since.
 #[test]
 fn what_was_to_be_brought_does_not_overwrite_what_somebody_wrote() {
     let ground = Ground::new();
-    let folder = ground.repository_folder();
+    let pool = ground.pool();
+    let folder = pool.acquire(&name("1"), &binding("t-1", "task"), None).unwrap().folder;
     ground.sh(
         &folder,
-        "echo old > f; echo old > g; git add f g; git commit -qm old; git switch -qc item; echo new > f; echo new > g; \
-         git commit -qam new; git switch -q main; printf '%s %s' $(git rev-parse main item) > .git/sluice-bringing",
+        "for f in f g h; do echo old > $f; done; git add f g h; git commit -qm old; git switch -qc item; \
+         for f in f g h; do echo new > $f; done; git commit -qam new; git switch -q task",
     );
-    let repository = Repository::open(ground.git(), &folder, None).unwrap();
-    std::fs::write(folder.join("f"), "written meanwhile\n").unwrap();
-    let error = repository.commit_all(&folder, "x").unwrap_err();
-    assert!(matches!(&error, GitError::Unresolved { files, .. } if files == &["f"]), "{error}");
-    assert_eq!(std::fs::read_to_string(folder.join("f")).unwrap(), "written meanwhile\n");
+    let admin = ground.sh(&folder, "git rev-parse --absolute-git-dir");
+    let commits = ground.sh(&folder, "git rev-parse task item");
+    let (old, new) = commits.split_once('\n').unwrap();
+    let place = folder.display();
+    let note = format!(
+        r#"{{"version":1,"branch":"task","old":"{old}","from":"{old}","new":"{new}","checkout":["\"{place}\"","\"{admin}\""]}}"#
+    );
+    fs::create_dir_all(format!("{admin}/sluice")).unwrap();
+    fs::write(format!("{admin}/sluice/merge.json"), note).unwrap();
+    fs::write(format!("{admin}/index.lock"), "sluice merges here: process 1\n").unwrap();
     // Half of the new is ours, and so is what is not there.
-    std::fs::write(folder.join("f"), "ne").unwrap();
-    std::fs::remove_file(folder.join("g")).unwrap();
-    assert_eq!(repository.commit_all(&folder, "x").unwrap(), None);
-    assert_eq!(std::fs::read_to_string(folder.join("f")).unwrap(), "new\n");
-    assert_eq!(std::fs::read_to_string(folder.join("g")).unwrap(), "new\n");
+    ground.sh(&folder, "echo 'written meanwhile' > f; printf ne > g; rm h");
+    let repository = pool.repository();
+    repository.commit_all(&folder, "x").unwrap().unwrap();
+    assert_eq!(
+        ground.sh(&folder, "cat f g h; git show --name-only --format=%s"),
+        "written meanwhile\nold\nold\nx\n\nf"
+    );
+    // What is in conflict with it changes nothing, and what is not is brought there beside what is not committed.
+    ground.sh(&folder, "echo more > unrelated");
+    let error = repository.merge_into(&folder, "item", "item").unwrap_err();
+    assert!(matches!(&error, GitError::Conflict { files, .. } if files == &["f"]), "{error}");
+    ground.sh(&folder, "git revert --no-edit HEAD");
+    repository.merge_into(&folder, "item", "item").unwrap();
+    assert_eq!(ground.sh(&folder, "cat f g h; git status --porcelain"), "new\nnew\nnew\n?? unrelated");
 }

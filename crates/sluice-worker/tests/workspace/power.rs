@@ -89,6 +89,38 @@ fn a_branch_that_has_moved_takes_its_checkout_along() {
     }
 }
 
+/// The power went after the branch had moved, and spoiled an index: the one of the merge, the user's, or both.
+#[test]
+fn a_spoiled_index_is_made_anew_for_the_commit_that_the_branch_is_at() {
+    let damages = [
+        "echo junk > .git/sluice-index",
+        ": > .git/sluice-index",
+        "rm .git/sluice-index",
+        "mv .git/sluice-index .git/index; head -c 40 .git/index > x; mv x .git/index",
+        "echo junk > .git/sluice-index; echo junk > .git/index",
+        "rm .git/sluice-index .git/index",
+    ];
+    for damage in damages {
+        for has_moved in [true, false] {
+            let ground = Ground::new();
+            let folder = ground.repository_folder();
+            ground.sh(&folder, BRANCH);
+            begun(&ground);
+            ground.sh(&folder, "GIT_INDEX_FILE=.git/sluice-index git read-tree -m -u main task");
+            if has_moved {
+                ground.sh(&folder, "git update-ref refs/heads/main task");
+            }
+            // What a person writes meanwhile stays, in a file of the merge and beside it.
+            ground.sh(&folder, "echo mine > a.txt; echo mine > own; seq 500 > large");
+            ground.sh(&folder, damage);
+            make_good(&ground.repository()).unwrap();
+            let seen = ground.sh(&folder, "git status --porcelain; cat a.txt own; git rev-parse HEAD; ls .git/index.lock .git/sluice-index 2>/dev/null || true");
+            let at = ground.sh(&folder, if has_moved { "git rev-parse task" } else { "git rev-parse task^" });
+            assert_eq!(seen, format!(" M a.txt\n?? own\nmine\nmine\n{at}"), "{damage}, moved: {has_moved}");
+        }
+    }
+}
+
 #[test]
 fn a_lock_that_is_not_ours_stays() {
     let ground = Ground::new();

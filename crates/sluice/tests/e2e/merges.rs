@@ -219,3 +219,41 @@ fn merging_one_task_is_no_leak_of_another_session() {
     home.until_status(&leaking, "cancelled");
     assert_eq!(leaks(&leaking), 1);
 }
+
+/// A `git` that moves the default branch and then says that it has failed, as every one after it does: nobody knows then
+/// whether it was merged.
+const FAILING: &str = r#"#!/bin/sh
+here=$(dirname "$0")
+if [ -e "$here/armed" ]; then
+    case "$*" in *update-ref*refs/heads/main*) "$here/real" "$@"; mv "$here/armed" "$here/broken"; exit 1 ;; esac
+fi
+[ ! -e "$here/broken" ] || { echo 'cannot fork' >&2; exit 128; }
+exec "$here/real" "$@"
+"#;
+
+#[test]
+fn a_merge_of_which_nobody_knows_whether_it_was_made_is_finished_by_the_next_look() {
+    let home = Home::empty();
+    let bin = home.path("bin");
+    std::fs::create_dir(&bin).unwrap();
+    std::fs::write(bin.join("git"), FAILING).unwrap();
+    sh(&home, &bin, "chmod +x git; ln -s \"$(command -v git)\" real");
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    run(home.command(&["project", "add"]).env("PATH", path)).done();
+    // A branch of whose moves nothing is known.
+    sh(
+        &home,
+        &home.repository(),
+        "git update-ref refs/heads/brew $(git commit-tree -p main -m brew $(git mktree </dev/null))",
+    );
+    let answer = home.json(&["task", "create", "brew", "Brew", "--status", "reviewing", "--harness", "demo"]);
+    let id = answer["task"]["id"].as_str().unwrap().to_owned();
+    std::fs::write(bin.join("armed"), "").unwrap();
+    let said = home.sluice(&["task", "merge", &id, "--json"]);
+    assert!(said.code != 0 && said.stdout.contains("finished by itself"), "{said:?}");
+    std::fs::remove_file(bin.join("broken")).unwrap();
+    assert_eq!(home.json(&["task", "merge", &id])["task"]["status"], "done");
+    assert_eq!(home.git(&["status", "--porcelain"]), "");
+    assert_eq!(home.git(&["log", "-1", "--format=%s", "main"]), "brew");
+    assert_eq!(merged(&home, &id)["commit"], home.git(&["rev-parse", "main"]).as_str());
+}

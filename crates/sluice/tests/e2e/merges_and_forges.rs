@@ -189,3 +189,34 @@ fn a_branch_on_the_remote_goes_only_when_all_of_it_is_merged() {
     assert_eq!(skipped(&home.json(&["task", "merge", &id])).0, "done");
     assert_eq!(forge.remote("git branch --format='%(refname:short)'"), "closed\nmain\nshared");
 }
+
+/// The remote of one project does not answer; another project has nothing to do with it.
+#[test]
+fn a_remote_that_hangs_is_no_matter_of_another_project() {
+    let home = Home::new();
+    let (here, on) = (home.pipe("here"), home.pipe("on"));
+    let hanging = format!(
+        "#!/bin/sh\n[ -e ../hung ] && exec git-upload-pack \"$@\"\n: > ../hung; : > {}; : < {}; exit 1\n",
+        here.path(),
+        on.path()
+    );
+    std::fs::write(home.path("hang"), hanging).unwrap();
+    let remote = "chmod +x ../hang; git init -q --bare ../remote.git; git remote add origin ../remote.git; \
+         git push -q origin main; git config remote.origin.uploadpack ../hang; \
+         git clone -q . ../tea; git -C ../tea remote remove origin";
+    sh(&home, &home.repository(), remote);
+    home.json(&["project", "add", home.path("tea").to_str().unwrap(), "--name", "tea"]);
+    let coffee = home.create("brew", PASSES, &["--project", "coffee"]);
+    let tea = home.create("steep", PASSES, &["--project", "tea"]);
+    home.until_status(&coffee, "reviewing");
+    home.until_status(&tea, "reviewing");
+    let mut merging = home.command(&["task", "merge", &coffee]).stdout(std::process::Stdio::null()).spawn().unwrap();
+    here.hear();
+    assert_eq!(home.json(&["task", "merge", &tea])["task"]["status"], "done");
+    assert!(merging.try_wait().unwrap().is_none(), "it waits for its remote");
+    on.let_go();
+    assert!(merging.wait().unwrap().success());
+    home.until_status(&coffee, "done");
+    let main = home.git(&["rev-parse", "main"]);
+    assert_eq!(sh(&home, &home.path("remote.git"), "git rev-parse main"), main);
+}

@@ -71,10 +71,7 @@ pub(super) fn wants_own(seen: &SeenRun, wanted: &Perform) -> bool {
 
 /// Lends a worktree that starts where the run's own is now.
 pub(super) fn own(ground: &Ground, seen: &SeenRun, wanted: &Perform, name: &str) -> Result<Own, Undone> {
-    {
-        let _one_at_a_time = ground.merging();
-        commit(ground, seen, wanted);
-    }
+    commit(ground, seen, wanted);
     let pool = pool(ground, Path::new(&seen.state.given.origin.root))?;
     let (head, _) = pool.repository().standing(Path::new(seen.folder())).map_err(|error| described(&error))?;
     let name = name.replace('.', "-");
@@ -102,7 +99,6 @@ impl Own {
         if !wait_for_those_before(ground, seen, wanted) {
             return Err(format!("the run has ended; its work is on `{}`", self.branch).into());
         }
-        let _one_at_a_time = ground.merging();
         repository.merge_into(Path::new(seen.folder()), &self.branch, &message).map_err(|error| unmerged(&error))?;
         self.discard(seen);
         Ok(())

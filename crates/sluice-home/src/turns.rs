@@ -1,0 +1,19 @@
+//! One at a time for each of many things: whoever works on one holds its turn, and the others go on.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The turns of things, by name.
+#[derive(Debug, Default)]
+pub(crate) struct Turns {
+    taken: Mutex<BTreeMap<String, Arc<Mutex<()>>>>,
+}
+
+impl Turns {
+    /// The turn of one of them, to be locked.
+    pub(crate) fn of(&self, name: &str) -> Arc<Mutex<()>> {
+        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        taken.retain(|_, turn| Arc::strong_count(turn) > 1);
+        taken.entry(name.to_owned()).or_default().clone()
+    }
+}
