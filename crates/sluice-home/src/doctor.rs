@@ -20,6 +20,8 @@ const GIT: (u32, u32) = (2, 38);
 /// Less room than this on the disk of the home is worth a word.
 const LITTLE_ROOM: u64 = 1 << 30;
 
+/// Fewer file descriptors left than this are worth a word: starting one agent takes about ten.
+const LITTLE_LEFT: usize = 32;
 /// So many things that are damaged are named.
 const MOST_NAMED: usize = 100;
 /// How the harness table names our own program.
@@ -71,6 +73,7 @@ fn finding(name: &str, status: Health, found: impl Into<String>, remedy: Option<
 /// Looks at everything. `running`: an engine answers, and so has the store. `deep`: everything in it is read.
 pub fn examine(places: &Places, running: bool, deep: bool) -> Vec<Finding> {
     let mut findings = vec![home(places), disk(places), engine(running)];
+    findings.extend(running.then(|| descriptors(places)).flatten());
     findings.extend(store(places, running, deep));
     findings.extend([git(), tmux()]);
     findings.extend(replication(places));
@@ -150,6 +153,29 @@ fn disk(places: &Places) -> Finding {
 fn engine(running: bool) -> Finding {
     let found = if running { "runs" } else { "does not run; the next command that needs it starts it" };
     finding("engine", Health::Ok, found, None)
+}
+
+/// How many files the engine has open, and how many it may have. Without one it begins nothing, and waits.
+fn descriptors(places: &Places) -> Option<Finding> {
+    // An engine answers, so the file is its.
+    let lock = std::fs::read_to_string(places.lock()).ok()?;
+    let pid: u32 = lock.split_whitespace().next()?.parse().ok()?;
+    let open = std::fs::read_dir(format!("/proc/{pid}/fd")).ok()?.count();
+    let limits = std::fs::read_to_string(format!("/proc/{pid}/limits")).ok()?;
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"))?;
+    let most: usize = line.split_whitespace().next()?.parse().ok()?;
+    let found = format!("the engine (process {pid}) has {open} of {most} open");
+    Some(match open + LITTLE_LEFT > most {
+        true => finding(
+            "descriptors",
+            Health::Warning,
+            found,
+            Some(
+                "raise it for the engine that runs: `prlimit --pid PID --nofile=65536`, and `ulimit -n` for the next; what waits for one then goes on",
+            ),
+        ),
+        false => finding("descriptors", Health::Ok, found, None),
+    })
 }
 
 /// The name of findings about something that is stored and is not as it was written.

@@ -8,6 +8,7 @@ use sluice_core::task::{Evidence, Input};
 use sluice_worker::process::Strays;
 use sluice_worker::session::{Cause, End, Gone, How, SessionId};
 
+use crate::fence::was_given_up;
 use crate::ground::Ground;
 
 /// The shortest time between two comparisons, whatever a lifecycle says.
@@ -17,11 +18,12 @@ const LATEST: Duration = Duration::from_secs(30);
 
 /// A session is over: the task hears of it, with what its files say now.
 pub(crate) fn over(ground: &Arc<Ground>, task: &str, number: Number, id: &SessionId, gone: &Gone) {
-    if gone.asked.is_some() {
+    let is_given_up = was_given_up(gone);
+    if gone.asked.is_some() && !is_given_up {
         return; // we ended it, and whoever asked for that says so
     }
     let exit = match &gone.how {
-        _ if ground.sessions.was_uprooted(id, gone) => {
+        _ if is_given_up || ground.sessions.was_uprooted(id, gone) => {
             ground.uproot(task);
             Exit::Uprooted
         }
@@ -42,19 +44,39 @@ pub(crate) fn over(ground: &Arc<Ground>, task: &str, number: Number, id: &Sessio
     report(ground, task, number, id, exit);
 }
 
-/// Nothing is known of a session that the task takes for living.
-pub(crate) fn lost(ground: &Arc<Ground>, task: &str, number: Number) {
+/// Nothing is known here of a session that the task takes for living: the engine of another home started it, perhaps on a
+/// machine that is lost. That is no crash of the agent's.
+pub(crate) fn elsewhere(ground: &Arc<Ground>, task: &str, number: Number) {
     if let Ok(id) = crate::ground::session_id(task, number) {
-        report(ground, task, number, &id, Exit::Lost);
+        ground.uproot(task);
+        report(ground, task, number, &id, Exit::Uprooted);
     }
 }
 
 fn report(ground: &Arc<Ground>, task: &str, number: Number, id: &SessionId, exit: Exit) {
     let Ok(Some(seen)) = ground.tasks.load(task) else { return };
     ground.look_for_leaks(id, &seen);
-    // A file that cannot be read is no artifact: that is a crash, and somebody looks at it.
-    let evidence = ground.evidence(&seen).unwrap_or_else(|_| Evidence::default());
+    let evidence = match ground.evidence(&seen) {
+        Ok(evidence) => evidence,
+        // It ended all the same, and is judged when its file can be read.
+        Err(problem) if problem.is_passing() => {
+            ground.log.line(&format!("the end of {id} waits, and is looked at again: {}", problem.message));
+            return look_again(ground, task, number);
+        }
+        // A file that cannot be read is no artifact: that is a crash, and somebody looks at it.
+        Err(_) => Evidence::default(),
+    };
     ground.input(task, Input::SessionExited { session: number, exit, evidence });
+}
+
+/// Looks at a session again in a moment. Without a thread for that, the next comparison does.
+fn look_again(ground: &Arc<Ground>, task: &str, number: Number) {
+    let (ground, task) = (Arc::downgrade(ground), task.to_owned());
+    let look = move || {
+        std::thread::park_timeout(SOONEST);
+        ground.upgrade().iter().for_each(|ground| ground.watch(&task, number));
+    };
+    let _ = std::thread::Builder::new().name("session end".into()).spawn(look);
 }
 
 /// Compares the sessions that open tasks take for living with those that live, until the home is closed; and takes note of

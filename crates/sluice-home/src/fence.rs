@@ -208,7 +208,7 @@ impl Workbench {
 }
 
 /// Whether a session has ended because the store was another's.
-fn was_given_up(gone: &Gone) -> bool {
+pub(crate) fn was_given_up(gone: &Gone) -> bool {
     let asked = gone.asked.as_ref().is_some_and(|asked| asked.why == GIVEN_UP);
     asked || matches!(&gone.how, How::Exited(exit) if exit.cause == Cause::Unkept)
 }

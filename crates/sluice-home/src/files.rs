@@ -5,14 +5,16 @@
 
 use std::path::{Path, PathBuf};
 
-use sluice_api::Problem;
+use sluice_api::problem::{Problem, Status};
 use sluice_core::lifecycle::FieldValue;
 use sluice_core::task::frontmatter;
+use sluice_worker::passing::Passing;
 use sluice_worker::taskfile::{self, FileError, Forgery, Healed, Scalar, TaskFile, Truth, Values};
 use sluice_worker::workspace::task_file;
 
 use crate::clock::written;
 use crate::places::Places;
+use crate::projects::described;
 use crate::rooms::had;
 use crate::tasks::Seen;
 
@@ -84,7 +86,10 @@ pub fn read(places: &Places, seen: &Seen, truth: &Truth) -> Result<FileRead, Pro
 }
 
 fn unread(error: &FileError) -> Problem {
-    Problem::new(sluice_api::problem::Status::Refused, "unreadable_artifact", crate::projects::described(error))
+    match error.is_passing() {
+        true => Problem::unavailable(described(error)),
+        false => Problem::new(Status::Refused, "unreadable_artifact", described(error)),
+    }
 }
 
 /// The section with what a person wants changed.
@@ -96,13 +101,17 @@ const MOST_WRITES: usize = 10;
 pub fn write(places: &Places, seen: &Seen, truth: &Truth, feedback: Option<&str>) -> Result<Vec<u8>, Problem> {
     let home = home_file(places, &seen.state.about.project, &seen.id);
     if let Some(folder) = home.parent() {
-        std::fs::create_dir_all(folder).map_err(|error| Problem::fault(format!("{}: {error}", folder.display())))?;
+        std::fs::create_dir_all(folder)
+            .map_err(|source| unread(&FileError::Unwritable { path: folder.to_owned(), source }))?;
     }
     let bound = bound_file(seen).filter(|path| path.parent().is_some_and(Path::is_dir));
     let mut healed = None;
     for write in 1..=MOST_WRITES {
-        let there = bound.as_ref().and_then(|path| taskfile::read(path).ok());
-        let present = there.clone().or_else(|| taskfile::read(&home).ok()).unwrap_or_default();
+        let there = bound.as_ref().map_or(Ok(None), |path| readable(path))?;
+        let present = match &there {
+            Some(there) => there.clone(),
+            None => readable(&home)?.unwrap_or_default(),
+        };
         let wanted = made(&present, truth, feedback);
         let done = match (&bound, &there) {
             (Some(path), Some(there)) if write < MOST_WRITES => taskfile::write_over(path, there, &wanted.bytes),
@@ -117,6 +126,14 @@ pub fn write(places: &Places, seen: &Seen, truth: &Truth, feedback: Option<&str>
     let healed = healed.unwrap_or_else(|| made(&[], truth, feedback));
     taskfile::write(&home, &healed.bytes).map_err(|error| unread(&error))?;
     Ok(healed.body)
+}
+
+/// What stands in a file, or nothing if it is none that could be read. One that only cannot be read now is not written over.
+fn readable(path: &Path) -> Result<Option<Vec<u8>>, Problem> {
+    match taskfile::read(path) {
+        Err(error) if error.is_passing() => Err(unread(&error)),
+        read => Ok(read.ok()),
+    }
 }
 
 /// A file with this truth, and with what a person has to say to its agents.

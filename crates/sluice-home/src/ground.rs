@@ -203,7 +203,7 @@ impl Ground {
     /// What a task's files say now.
     pub fn evidence(&self, seen: &Seen) -> Result<Evidence, Problem> {
         let body = self.read_file(seen)?.text();
-        Ok(Evidence { body, work: crate::work::of(self, seen) })
+        Ok(Evidence { body, work: crate::work::of(self, seen)? })
     }
 
     /// The name of a task's tmux session, if it has one.
@@ -276,7 +276,7 @@ impl Ground {
         if let Err(failure) = watched {
             self.watched().remove(&id);
             if let sluice_worker::session::Failure::Unknown(_) = failure {
-                crate::exits::lost(self, task, number);
+                crate::exits::elsewhere(self, task, number);
             }
         }
     }

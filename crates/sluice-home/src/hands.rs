@@ -25,11 +25,13 @@ use sluice_engine::host::{Executor, Reporter};
 use sluice_engine::reactor::{Assignment, Message};
 use sluice_engine::workers::WorkerId;
 use sluice_store::Effect;
+use sluice_worker::harness::Watchdogs;
 use sluice_worker::process::{self, Cancel, Ending, Program, Script, kill_leftover};
 use sluice_worker::session::{Delivery, Failure, Say};
 
 use crate::files;
 use crate::ground::{Ground, session_id};
+use crate::log::Log;
 use crate::projects::described;
 use crate::runs;
 use crate::service::OWN;
@@ -103,17 +105,21 @@ impl Executor for Hands {
 
 type Done = Result<Found, Undone>;
 
-/// Carries an effect out. A panic is a fault of ours: this effect has failed, and all others go on.
+/// Carries an effect out.
 fn outcome_of(ground: &Arc<Ground>, assignment: &Assignment) -> Result<Reported, NotYet> {
     let Assignment { stream, effect, .. } = assignment;
-    let work = || match (id_of(stream), runs::id_of(stream)) {
+    caught(&ground.log, &format!("{} of {stream}", effect.id), || match (id_of(stream), runs::id_of(stream)) {
         (Some(task), _) => carried_out(ground, task, effect),
         (None, Some(run)) => run::carry_out(ground, run, &effect.id, &effect.data),
         (None, None) => Ok(Reported::Failed(format!("{stream} is neither a task nor a run"))),
-    };
+    })
+}
+
+/// What came of carrying something out. A panic is a fault of ours: this effect has failed, and all others go on.
+fn caught(log: &Log, name: &str, work: impl FnOnce() -> Result<Reported, NotYet>) -> Result<Reported, NotYet> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
         let why = words(panic.as_ref());
-        ground.log.line(&format!("{} of {stream} has failed: {why}", effect.id));
+        log.line(&format!("{name} has failed: {why}"));
         Ok(Reported::Failed(why))
     })
 }
@@ -179,7 +185,7 @@ fn end(ground: &Ground, seen: &Seen, sessions: &[Number], whole: bool) -> Done {
         };
         match ended {
             Ok(_) | Err(Failure::Unknown(_)) => {}
-            Err(failure) => return Err(described(&failure).into()),
+            Err(failure) => return Err(Undone::by(failure)),
         }
         ground.look_for_leaks(&id, seen);
     }
@@ -188,7 +194,7 @@ fn end(ground: &Ground, seen: &Seen, sessions: &[Number], whole: bool) -> Done {
         // A server that hangs keeps nobody: the agents have ended, and their windows go when it goes on.
         match tmux.kill_key(&seen.id) {
             Err(hangs @ sluice_worker::tmux::Failure::Hangs { .. }) => ground.log.line(&described(&hangs)),
-            ended => ended.map_err(|failure| described(&failure))?,
+            ended => ended.map_err(Undone::by)?,
         }
     }
     Ok(Found::Nothing)
@@ -201,7 +207,9 @@ fn tell_worker(ground: &Ground, seen: &Seen, session: Number, effect: &str, text
         Some(name) => files::told_again(Path::new(&name.0), text),
         None => text.to_owned(),
     };
-    match ground.sessions.say(&id, &Say::new(text).once(effect)).map_err(|failure| described(&failure))? {
+    // One that has just been started may not have read its prompt yet.
+    let say = Say { turn_within: Watchdogs::STREAMING.start_up, ..Say::new(text).once(effect) };
+    match ground.sessions.say(&id, &say).map_err(Undone::by)? {
         Delivery::Delivered { .. } => Ok(Found::Nothing),
         Delivery::NotDelivered { reason } => Err(reason.into()),
     }
@@ -237,7 +245,7 @@ fn command(
 ) -> Done {
     let record = ground.record(&seen.id, effect);
     // An engine that died may have left it running.
-    kill_leftover(&record).map_err(|failure| described(&failure))?;
+    kill_leftover(&record).map_err(Undone::by)?;
     let mut environment = inherited(ground);
     environment.extend(start::about(ground, seen));
     environment.extend(values.iter().cloned());
@@ -258,8 +266,8 @@ fn command(
 }
 
 fn run_to_end(ground: &Ground, script: &Script) -> Done {
-    let cancel = Cancel::new().map_err(|error| error.to_string())?;
-    let outcome = ground.run_script(script, &cancel).map_err(|failure| described(&failure))?;
+    let cancel = Cancel::new().map_err(Undone::by)?;
+    let outcome = ground.run_script(script, &cancel).map_err(Undone::by)?;
     match outcome.ending {
         Ending::Code(0) => Ok(Found::Nothing),
         Ending::Code(code) => Err(with_last_words(format!("it ended with exit code {code}"), &outcome).into()),
@@ -275,5 +283,36 @@ fn with_last_words(what: String, outcome: &process::Outcome) -> String {
     match said.lines().rev().find(|line| !line.trim().is_empty()) {
         Some(last) => format!("{what}: {}", last.trim()),
         None => what,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_an_outcome_and_a_line_in_the_log_and_ends_no_thread() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("engine.log");
+        let log = Arc::new(Log::open(&path));
+        let threads = Threads::new(log.clone());
+        let (sender, outcomes) = std::sync::mpsc::channel();
+        for number in 0..3 {
+            let (log, sender) = (log.clone(), sender.clone());
+            threads.run(move || {
+                let outcome = caught(&log, "perform of run/x", || panic!("item {number} is missing"));
+                sender.send(matches!(outcome, Ok(Reported::Failed(why)) if why.contains("is missing"))).unwrap();
+            });
+        }
+        assert_eq!(outcomes.iter().take(3).collect::<Vec<_>>(), [true; 3]);
+        let said = std::fs::read_to_string(&path).unwrap();
+        let told =
+            said.lines().filter(|line| line.contains("perform of run/x has failed: a fault of Sluice's own: item"));
+        assert_eq!(told.count(), 3, "{said}");
+        // One that has nothing to report is told too, and its thread goes on.
+        threads.run(|| panic!("nobody waits for this"));
+        let (sender, after) = std::sync::mpsc::channel();
+        threads.run(move || sender.send(()).unwrap());
+        after.recv().unwrap();
     }
 }

@@ -4,7 +4,6 @@
 //! them: many patrols at rest must not take the threads of those who work.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -171,7 +170,7 @@ fn remove_worktree(ground: &Ground, seen: &SeenRun) {
     if seen.state.given.workspace.is_empty() {
         return;
     }
-    let pool = workspace_pool(ground, Path::new(&seen.state.given.origin.root));
+    let pool = workspace_pool(ground, &seen.state.given);
     if let (Ok(pool), Ok(name)) = (pool, WorkspaceName::new(&seen.id)) {
         let _ = pool.destroy(&name, &seen.id);
         let _ = pool.delete_branch(&workspace_branch(&seen.id), &seen.id);

@@ -9,6 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use sluice_api::problem::{Problem, Status};
 use sluice_api::project::{ImportedProject, Project, ProjectChange};
 use sluice_worker::git::{Git, GitError, Repository, slug};
+use sluice_worker::passing::Passing;
 use sluice_worker::taskfile;
 use sluice_worker::workspace::Pool;
 
@@ -240,7 +241,10 @@ pub(crate) fn open(folder: &Path, default_branch: Option<&str>) -> Result<Reposi
 
 /// What git, or what we made of it, says.
 pub(crate) fn git(error: &GitError) -> Problem {
-    Problem::new(Status::Refused, "git", described(error))
+    match error.is_passing() {
+        true => Problem::unavailable(described(error)),
+        false => Problem::new(Status::Refused, "git", described(error)),
+    }
 }
 
 /// An error with its causes.

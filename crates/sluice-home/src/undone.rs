@@ -3,10 +3,16 @@
 //!
 //! There is no way from [`Unavailable`] to an outcome: a store that could not be asked once must not end a step.
 
+use std::fmt;
+use std::path::Path;
+
 use sluice_api::Problem;
 use sluice_api::problem::Status;
 use sluice_core::recipe::FailureKind;
 use sluice_core::run::Outcome;
+use sluice_worker::passing::Passing;
+
+use crate::projects::described;
 
 /// It cannot be known or begun now.
 #[derive(Debug)]
@@ -82,6 +88,50 @@ impl From<Problem> for Undone {
             | Status::WrongForm
             | Status::Refused
             | Status::Fault => Undone::Failed(Failed::because(problem.message)),
+        }
+    }
+}
+
+impl Undone {
+    /// What the machine, git or a program said. What passes is no outcome: the machine has too little of something, or
+    /// somebody else is at it.
+    pub(crate) fn by(error: impl Passing) -> Undone {
+        match error.is_passing() {
+            true => Undone::Unavailable(Unavailable(described(&error))),
+            false => Undone::Failed(Failed::because(described(&error))),
+        }
+    }
+
+    /// The same about a file or folder.
+    pub(crate) fn at(doing: &str, path: &Path) -> impl FnOnce(std::io::Error) -> Undone {
+        let what = format!("{doing} {}", path.display());
+        move |error| match error.is_passing() {
+            true => Undone::Unavailable(Unavailable(format!("{what}: {error}"))),
+            false => Undone::Failed(Failed::because(format!("{what}: {error}"))),
+        }
+    }
+
+    /// What somebody is answered who asked for it: a refusal with this code, or to ask again.
+    pub(crate) fn refusal(self, code: &str) -> Problem {
+        match self {
+            Undone::Failed(failed) => Problem::new(Status::Refused, code, failed.error),
+            Undone::Unavailable(Unavailable(why)) => Problem::unavailable(why),
+        }
+    }
+
+    /// The same with what was being done before it.
+    pub(crate) fn doing(self, what: &str) -> Undone {
+        match self {
+            Undone::Failed(failed) => Undone::Failed(Failed { error: format!("{what}: {}", failed.error), ..failed }),
+            Undone::Unavailable(Unavailable(why)) => Undone::Unavailable(Unavailable(format!("{what}: {why}"))),
+        }
+    }
+}
+
+impl fmt::Display for Undone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Undone::Failed(Failed { error: why, .. }) | Undone::Unavailable(Unavailable(why)) => f.write_str(why),
         }
     }
 }

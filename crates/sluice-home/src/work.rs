@@ -1,35 +1,40 @@
 //! What git says about a task's work: which commit of which branch, and what lies beside it.
 //!
-//! It only looks. What cannot be read is said to be unreadable, and never taken for nothing.
+//! It only looks. What cannot be read is said to be unreadable, and never taken for nothing; what only cannot be read now
+//! is asked for again.
 
+use sluice_api::Problem;
 use sluice_core::task::input::{Head, Standing, Work};
 use sluice_core::task::state::{Commit, Tree};
 use sluice_worker::git::GitError;
+use sluice_worker::passing::Passing;
 use sluice_worker::workspace::{self, Pool};
 
 use crate::ground::{Ground, pool_name};
-use crate::projects::described;
+use crate::projects::{described, git};
 use crate::tasks::Seen;
 
 /// How many changed files are named.
 const NAMED: usize = 5;
 
 /// The work of a task: in its worktree, or where its branch is.
-pub(crate) fn of(ground: &Ground, seen: &Seen) -> Work {
+pub(crate) fn of(ground: &Ground, seen: &Seen) -> Result<Work, Problem> {
     let pool = match ground.pool_of(seen) {
         Ok((_, pool)) => pool,
-        Err(problem) => return Work::Unreadable(problem.message),
+        Err(problem) if problem.is_passing() => return Err(problem),
+        Err(problem) => return Ok(Work::Unreadable(problem.message)),
     };
     let read = match seen.state.workspace.bound() {
         Some(name) => match pool_name(&name.0) {
             Some(number) => pool.tree(&number).map(|tree| Some(standing(tree))),
-            None => return Work::Unreadable(format!("`{}` is no worktree of the pool", name.0)),
+            None => return Ok(Work::Unreadable(format!("`{}` is no worktree of the pool", name.0))),
         },
         None => branch(&pool, &seen.state.about.branch),
     };
     match read {
-        Ok(read) => read.map_or(Work::Unseen, Work::Read),
-        Err(error) => Work::Unreadable(described(&error)),
+        Ok(read) => Ok(read.map_or(Work::Unseen, Work::Read)),
+        Err(error) if error.is_passing() => Err(git(&error)),
+        Err(error) => Ok(Work::Unreadable(described(&error))),
     }
 }
 

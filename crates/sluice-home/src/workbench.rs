@@ -23,7 +23,7 @@ use sluice_core::recipe::Data;
 use sluice_core::run::effect::Script;
 use sluice_core::run::{Outcome, Report};
 use sluice_worker::harness::{Harness, Harnesses};
-use sluice_worker::process::{Cancel, Within, end_marked};
+use sluice_worker::process::{self, Cancel, Within, end_marked};
 use sluice_worker::session::{Config as SessionConfig, Failure, Keeper, SessionId, Sessions};
 use sluice_worker::tmux::Tmux;
 
@@ -203,12 +203,12 @@ impl Workbench {
     }
 
     /// Ends what is carried out under a name, or keeps it from beginning.
-    pub(crate) fn stop(&self, name: &str) -> Result<(), String> {
+    pub(crate) fn stop(&self, name: &str) -> Result<(), Undone> {
         self.stop_performance(name);
         let Ok(id) = SessionId::new(name) else { return Ok(()) };
         match self.sessions.end(&id, GRACE, "the run moved on") {
             Ok(_) | Err(Failure::Unknown(_)) => Ok(()),
-            Err(failure) => Err(described(&failure)),
+            Err(failure) => Err(Undone::by(failure)),
         }
     }
 
@@ -269,8 +269,9 @@ impl Workbench {
     }
 }
 
-/// Ends every process of a run that has ended, in its groups or not, also what steps left behind that are long over.
-pub(crate) fn sweep(run: &str) -> usize {
+/// Ends every process of a run that has ended, in its groups or not, also what steps left behind that are long over. Says
+/// how many would not go.
+pub(crate) fn sweep(run: &str) -> Result<usize, process::Failure> {
     end_marked(&format!("SLUICE_RUN={run}"), HURRY)
 }
 

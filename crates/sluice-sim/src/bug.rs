@@ -49,6 +49,8 @@ pub enum Bug {
     TakesAFailedReadForNothing,
     /// It takes it for the outcome of an effect that the store cannot be reached.
     TakesAFailedReadForAnOutcome,
+    /// It takes it for the outcome of an effect that the machine has nothing left to begin it with.
+    TakesAShortageForAnOutcome,
     /// It says nothing about an effect at which its hands panicked.
     SwallowsPanics,
     /// It settles a performance that could not be made, and tells the step nothing.
@@ -71,7 +73,7 @@ pub enum Bug {
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Bug; 32] = [
+    pub const ALL: [Bug; 33] = [
         Bug::AnswersBeforeDurable,
         Bug::ForgetsEffects,
         Bug::HandsOutTwice,
@@ -95,6 +97,7 @@ impl Bug {
         Bug::TakesDoubtForYes,
         Bug::TakesAFailedReadForNothing,
         Bug::TakesAFailedReadForAnOutcome,
+        Bug::TakesAShortageForAnOutcome,
         Bug::SwallowsPanics,
         Bug::SettlesWithoutReport,
         Bug::AdoptsTheDead,

@@ -13,7 +13,7 @@ use crate::definitions;
 use crate::hands::is_task;
 use crate::watch::TaskWatch;
 use crate::works::failed;
-use crate::world::{Due, Life};
+use crate::world::{CALM, Due, Life};
 
 /// So much is carried out at once.
 const MOST: usize = 3;
@@ -27,14 +27,10 @@ impl Life {
         }
         let name = (it.stream.clone(), it.effect.id.clone());
         if self.reads_in_vain() {
-            match self.has(Bug::TakesAFailedReadForAnOutcome) {
-                true => self.is_over(it, Done::Failed(UNREACHED.into()))?,
-                false => {
-                    let wait = 200 + self.soon(800);
-                    self.at(wait, Due::Begins(it));
-                }
-            }
-            return Ok(());
+            return self.cannot_begin(it, Bug::TakesAFailedReadForAnOutcome, UNREACHED);
+        }
+        if self.is_short() {
+            return self.cannot_begin(it, Bug::TakesAShortageForAnOutcome, SHORT);
         }
         if self.panics() && !self.is_there(&it)? {
             self.note(&format!("{}: the hands panic at {}", it.stream, it.effect.id));
@@ -51,6 +47,21 @@ impl Life {
             true => self.hand_to_task(it),
             false => self.carries_out_for_run(it),
         }
+    }
+
+    /// The machine has no file descriptor, process or memory left for a moment.
+    fn is_short(&mut self) -> bool {
+        self.now < CALM && self.chance.percent(2)
+    }
+
+    /// An effect is begun later, unless the engine is broken and takes why it cannot be begun now for its outcome.
+    fn cannot_begin(&mut self, it: Assignment, bug: Bug, why: &str) -> Result<(), String> {
+        if self.has(bug) {
+            return self.is_over(it, Done::Failed(why.into()));
+        }
+        let wait = 200 + self.soon(800);
+        self.at(wait, Due::Begins(it));
+        Ok(())
     }
 
     /// A thread has nothing to do any more, and takes the next.
@@ -126,3 +137,5 @@ impl Life {
 
 /// What the store says when it cannot be read.
 pub(crate) const UNREACHED: &str = "the store cannot be reached";
+/// What the system says when it has nothing left to begin something with.
+pub(crate) const SHORT: &str = "Too many open files";

@@ -14,7 +14,7 @@ use sluice_engine::task_actor::TaskActor;
 use sluice_store::{Append, Reader, Stored, StreamId};
 
 use crate::definitions;
-use crate::threads::UNREACHED;
+use crate::threads::{SHORT, UNREACHED};
 pub(crate) use tasks::TaskWatch;
 use timers::Timer;
 
@@ -119,9 +119,11 @@ impl Watch {
             return Err(format!("{stream} was answered with no, and begins"));
         }
         self.promised.insert(stream.clone());
-        let says_so = |data: &[u8]| data.windows(UNREACHED.len()).any(|part| part == UNREACHED.as_bytes());
-        if append.events.iter().any(|event| says_so(&event.data)) {
-            return Err(format!("{stream}: that the store cannot be reached is taken for an outcome"));
+        for why in [UNREACHED, SHORT] {
+            let says_so = |data: &[u8]| data.windows(why.len()).any(|part| part == why.as_bytes());
+            if append.events.iter().any(|event| says_so(&event.data)) {
+                return Err(format!("{stream}: `{why}` is taken for an outcome"));
+            }
         }
         if append.header.card.kind == TaskActor::KIND {
             return self.task_stored(append, by.place);

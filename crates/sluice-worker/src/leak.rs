@@ -15,8 +15,8 @@ const NAMED_FILES: usize = 10;
 /// The main checkout at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
-    head: Option<String>,
-    branch: Option<String>,
+    head: Option<Option<String>>,
+    branch: Option<Option<String>>,
     index: Option<[u8; 32]>,
     stash: Option<Vec<String>>,
     files: Option<BTreeMap<Vec<u8>, Mark>>,
@@ -35,8 +35,8 @@ impl Snapshot {
     /// Looks at the main checkout of a repository.
     pub fn take(repository: &Repository) -> Snapshot {
         let call = || repository.call().looking();
-        let head = call().args(["rev-parse", "--verify", "--quiet", "HEAD"]).maybe().ok().flatten();
-        let branch = call().args(["symbolic-ref", "--quiet", "HEAD"]).maybe().ok().flatten();
+        let head = call().args(["rev-parse", "--verify", "--quiet", "HEAD"]).maybe().ok();
+        let branch = call().args(["symbolic-ref", "--quiet", "HEAD"]).maybe().ok();
         let index = call().args(["ls-files", "--stage", "-z"]).bytes().ok();
         let stash = call().args(["stash", "list", "--format=%H"]).text().ok();
         let files = Changes::of(call()).ok().map(|changes| marks(repository, &changes));
@@ -77,16 +77,20 @@ impl Snapshot {
     /// What has changed since, a sentence each; nothing if nothing has.
     pub fn difference(&self, after: &Snapshot) -> Vec<String> {
         let mut found = Vec::new();
-        if self.branch != after.branch {
+        if let (Some(before), Some(after)) = (&self.branch, &after.branch)
+            && before != after
+        {
             let name = |it: &Option<String>| match it {
                 Some(reference) => format!("`{}`", reference.trim_start_matches("refs/heads/")),
                 None => "no branch".to_owned(),
             };
-            found.push(format!("the main checkout went from {} to {}", name(&self.branch), name(&after.branch)));
+            found.push(format!("the main checkout went from {} to {}", name(before), name(after)));
         }
-        if self.head != after.head {
+        if let (Some(before), Some(after)) = (&self.head, &after.head)
+            && before != after
+        {
             let short = |it: &Option<String>| it.as_ref().map_or("nothing", |id| id.get(..12).unwrap_or(id)).to_owned();
-            found.push(format!("HEAD of the main checkout went from {} to {}", short(&self.head), short(&after.head)));
+            found.push(format!("HEAD of the main checkout went from {} to {}", short(before), short(after)));
         }
         // A commit changes the index with it, which need not be said twice.
         else if matches!((&self.index, &after.index), (Some(before), Some(after)) if before != after) {

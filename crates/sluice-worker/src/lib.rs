@@ -10,6 +10,7 @@ pub mod harness;
 pub mod leak;
 pub mod listing;
 pub mod merge;
+pub mod passing;
 pub mod process;
 pub mod redact;
 pub mod session;

@@ -32,6 +32,7 @@ mod sweep;
 mod within;
 
 pub use capture::{Captured, LONGEST_FILE};
+use identity::look_up;
 pub use identity::{Identity, environment_of};
 pub(crate) use identity::{Stat, environment, stat};
 pub use note::tidy_notes;
@@ -214,9 +215,14 @@ pub fn run(script: &Script, cancel: &Cancel) -> Result<Outcome, Failure> {
     }
     let outcome = follow(script, cancel, &mut child, &note, &format!("{MARK}={mark}"), started);
     if outcome.is_err() {
-        // Without pipes to read there is no point in letting it go on.
-        end_all(|| Kin { leader: None, mark: Some(format!("{MARK}={mark}")) }.living(), Duration::ZERO);
+        // Without pipes to read there is no point in letting it go on. What cannot be found now is found by its note.
+        let kin = Kin { leader: None, mark: Some(format!("{MARK}={mark}")) };
+        let ended = end_all(|| kin.living(), Duration::ZERO);
+        let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
         let _ = child.wait();
+        if ended.is_err() {
+            return outcome;
+        }
     }
     note.end();
     outcome
@@ -226,8 +232,9 @@ pub fn run(script: &Script, cancel: &Cancel) -> Result<Outcome, Failure> {
 pub fn kill_leftover(record: &Path) -> Result<usize, Failure> {
     let Some(found) = note::read(record)? else { return Ok(0) };
     let kin = Kin { leader: found.leader, mark: Some(found.mark) };
-    let before = kin.living().len();
-    let left = end_all(|| kin.living(), LEFTOVER_GRACE);
+    let unseen = |source| system(format!("looking for what an earlier attempt left ({})", record.display()), source);
+    let before = kin.living().map_err(unseen)?.len();
+    let left = end_all(|| kin.living(), LEFTOVER_GRACE).map_err(unseen)?;
     if let Some(stubborn) = left.first() {
         let doing = format!("ending process {} of an earlier attempt, which would not go", stubborn.pid);
         return Err(system(doing, io::ErrorKind::TimedOut));
@@ -238,10 +245,11 @@ pub fn kill_leftover(record: &Path) -> Result<usize, Failure> {
 }
 
 /// Ends everything that carries this assignment in its environment: TERM, and KILL for what is still there after the
-/// grace. Says how many would not go.
-pub fn end_marked(assignment: &str, grace: Duration) -> usize {
+/// grace. Says how many would not go; an error says that it cannot be found out at the moment.
+pub fn end_marked(assignment: &str, grace: Duration) -> Result<usize, Failure> {
     let kin = Kin { leader: None, mark: Some(assignment.to_owned()) };
-    end_all(|| kin.living(), grace).len()
+    let left = end_all(|| kin.living(), grace);
+    left.map(|left| left.len()).map_err(|source| system(format!("looking for processes with {assignment}"), source))
 }
 
 fn system(doing: impl Into<String>, source: impl Into<io::Error>) -> Failure {
@@ -297,8 +305,9 @@ fn follow(
     mark: &str,
     started: Instant,
 ) -> Result<Outcome, Failure> {
-    let leader = stat(child.id().cast_signed()).map(|stat| stat.identity());
-    let leader = leader.ok_or_else(|| system("looking at a process just started", io::ErrorKind::NotFound))?;
+    let unseen = |source: io::Error| system("looking at a process just started", source);
+    let leader = look_up(child.id().cast_signed()).map_err(unseen)?.map(|stat| stat.identity());
+    let leader = leader.ok_or_else(|| unseen(io::ErrorKind::NotFound.into()))?;
     note.update(&Record { mark: mark.to_owned(), leader: Some(leader.clone()) })?;
     let group = Pid::from_raw(leader.pid).ok_or_else(|| system("a process without number", io::ErrorKind::NotFound))?;
     let mut pipes = Pipes::new(child, script)?;
@@ -344,7 +353,12 @@ fn finish(pipes: &mut Pipes, group: Pid, kin: &Kin, because: Option<Ending>) -> 
         .map_err(|error| system("waiting for a script", error))?
         .ok_or_else(|| system("waiting for a script", io::ErrorKind::WouldBlock))?;
     if because.is_some() || test_kill_process_group(group).is_ok() {
-        end_all(|| kin.living(), if because.is_none() { LEFTOVER_GRACE } else { Duration::ZERO });
+        let ended = end_all(|| kin.living(), if because.is_none() { LEFTOVER_GRACE } else { Duration::ZERO });
+        // The group is ended all the same; of what left it, if that is to end, the next to look must take care.
+        let _ = kill_process_group(group, Signal::KILL);
+        if because.is_some() {
+            ended.map_err(|source| system("ending what a script started", source))?;
+        }
     }
     pipes.drain(Duration::ZERO)?;
     Ok(because.unwrap_or_else(|| match (status.exit_status(), status.terminating_signal()) {

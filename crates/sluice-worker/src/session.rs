@@ -30,7 +30,8 @@ pub use end::ASKER_EXITS_WITHIN;
 pub use keep::Leases;
 pub use output::{Chunk, Stream};
 pub use record::{
-    Asked, Cause, End, ExitRecord, Keeper, KeptUntil, Lease, Limits, Pane, Place, SessionId, Spec, Window, boot_ms,
+    Asked, Cause, End, ExitRecord, Keeper, KeptUntil, Lease, Limits, Pane, Place, SessionId, Spec, Typed, Window,
+    boot_ms,
 };
 pub use say::{Delivery, LONGEST_TEXT, Say};
 pub use standing::{Gone, How, Living, Standing};
@@ -69,6 +70,14 @@ pub enum Failure {
         /// What is known about it.
         why: String,
     },
+    /// The shim has come, and has not started the agent yet.
+    #[error("session {id} has not started its agent within {} seconds; the machine is busy", limit.as_secs())]
+    Late {
+        /// Which session.
+        id: SessionId,
+        /// How long it was waited for.
+        limit: Duration,
+    },
     /// Processes are left that cannot be ended.
     #[error("session {id} is not over: process {pid} would not end")]
     Stubborn {
@@ -95,6 +104,7 @@ pub enum Failure {
 pub struct Sessions {
     config: Config,
     watcher: Watcher,
+    saying: say::Saying,
 }
 
 impl Sessions {
@@ -107,7 +117,7 @@ impl Sessions {
         std::fs::create_dir_all(&config.folder).map_err(|source| system(doing(), source))?;
         config.folder = config.folder.canonicalize().map_err(|source| system(doing(), source))?;
         let watcher = Watcher::new().map_err(|source| system("watching sessions", source))?;
-        let sessions = Self { config, watcher };
+        let sessions = Self { config, watcher, saying: say::Saying::default() };
         // Whoever asks must be known from the first moment, also by sessions of an engine before this one.
         for id in sessions.list()? {
             let folder = sessions.folder(&id);
@@ -187,7 +197,13 @@ impl Sessions {
     /// Types a text into the agent's terminal and waits until the agent has read it, or for as long as it says.
     pub fn say(&self, id: &SessionId, text: &Say) -> Result<Delivery, Failure> {
         let folder = self.known(id)?;
-        say::say(&folder, text).map_err(|source| system(format!("typing into session {id}"), source))
+        let said = say::say(id, &folder, text, &self.saying);
+        said.map_err(|source| system(format!("typing into session {id}"), source))
+    }
+
+    /// Whoever waits until this agent has read what was said to it waits no longer: it is about to be ended.
+    pub fn cut_short(&self, id: &SessionId) {
+        self.saying.cut_short(id);
     }
 
     /// The command by which a person looks at a session, or why there is none.

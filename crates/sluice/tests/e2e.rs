@@ -21,6 +21,7 @@ mod e2e {
     pub(crate) mod api_page;
     pub(crate) mod api_wrong;
     pub(crate) mod artifact;
+    pub(crate) mod clocks;
     pub(crate) mod contract;
     pub(crate) mod control_plane;
     pub(crate) mod crab_protocol;
@@ -41,6 +42,7 @@ mod e2e {
     pub(crate) mod limits;
     pub(crate) mod lists;
     pub(crate) mod load;
+    pub(crate) mod lost_machines;
     pub(crate) mod many;
     pub(crate) mod merge_kills;
     pub(crate) mod merges;
@@ -55,12 +57,14 @@ mod e2e {
     pub(crate) mod run_words;
     pub(crate) mod serve;
     pub(crate) mod settings;
+    pub(crate) mod shortage;
     pub(crate) mod state_runs;
     pub(crate) mod store_faults;
     pub(crate) mod takeover;
     pub(crate) mod tokens;
     pub(crate) mod traces;
     pub(crate) mod triggers;
+    pub(crate) mod typing;
     pub(crate) mod uncommitted;
     pub(crate) mod verification;
     pub(crate) mod work_at_risk;

@@ -161,8 +161,8 @@ impl Crabs {
         payload["lease_ms"] = json!(ground.config().workers.lease());
         payload["away_ms"] = json!(ground.config().workers.reconnect());
         let id = SessionId::new(payload["performance"].as_str().unwrap_or_default());
-        let secret = id.and_then(|id| token(&id, &ground.places.attempt(id.as_str())));
-        payload["agent_token"] = secret.map_or(Value::Null, Value::String);
+        let secret = id.map_err(Undone::from).and_then(|id| token(&id, &ground.places.attempt(id.as_str())));
+        payload["agent_token"] = settled(secret)?.map_or(Value::Null, Value::String);
         post(self.envelope(ground, dispatch, job, "task_assigned", &payload));
         // It may have been away when that was decided.
         if let StepStatus::Stopping(..) = seen.state.step(job.wanted.step).status {

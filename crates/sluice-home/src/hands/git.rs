@@ -7,6 +7,7 @@ use sluice_core::task::input::{Found, Outcome};
 use sluice_core::task::state::WorkspaceName;
 use sluice_worker::forge::{Forge, Proposal};
 use sluice_worker::git::{Git, Gone};
+use sluice_worker::passing::Passing;
 use sluice_worker::taskfile;
 use sluice_worker::workspace::{Binding, task_file};
 
@@ -25,12 +26,12 @@ pub(super) fn acquire(ground: &Arc<Ground>, seen: &Seen, reserved: Option<&Works
     };
     let number = pool_name(&name.0).ok_or_else(|| format!("`{}` is no worktree of the pool", name.0))?;
     let binding = Binding { branch: seen.state.about.branch.clone(), task: seen.id.clone() };
-    let acquired = pool.acquire(&number, &binding, None).map_err(|error| described(&error))?;
+    let acquired = pool.acquire(&number, &binding, None).map_err(Undone::by)?;
     let there = task_file(&acquired.folder);
     let home = files::home_file(&ground.places, &seen.state.about.project, &seen.id);
     if !there.exists() && home.exists() {
-        let bytes = taskfile::read(&home).map_err(|error| error.to_string())?;
-        taskfile::write(&there, &bytes).map_err(|error| error.to_string())?;
+        let bytes = taskfile::read(&home).map_err(Undone::by)?;
+        taskfile::write(&there, &bytes).map_err(Undone::by)?;
     }
     Ok(Found::Workspace(WorkspaceName(acquired.folder.display().to_string())))
 }
@@ -40,19 +41,24 @@ pub(super) fn release(ground: &Arc<Ground>, seen: &Seen, workspace: &str) -> Don
     let (_, pool) = ground.pool_of(seen)?;
     let number = pool_name(workspace).ok_or_else(|| format!("`{workspace}` is no worktree of the pool"))?;
     let there = task_file(Path::new(workspace));
-    if let Ok(bytes) = taskfile::read(&there) {
-        let home = files::home_file(&ground.places, &seen.state.about.project, &seen.id);
-        home.parent().map_or(Ok(()), std::fs::create_dir_all).map_err(|error| error.to_string())?;
-        taskfile::write(&home, &bytes).map_err(|error| error.to_string())?;
-        ground.keep_body(seen, taskfile::TaskFile::parse(&bytes).body());
+    match taskfile::read(&there) {
+        Ok(bytes) => {
+            let home = files::home_file(&ground.places, &seen.state.about.project, &seen.id);
+            let made = home.parent().map_or(Ok(()), std::fs::create_dir_all);
+            made.map_err(Undone::at("cannot make the folder of", &home))?;
+            taskfile::write(&home, &bytes).map_err(Undone::by)?;
+            ground.keep_body(seen, taskfile::TaskFile::parse(&bytes).body());
+        }
+        Err(error) if error.is_passing() => return Err(Undone::by(error)),
+        Err(_) => {} // there is none, or none that could be read
     }
-    pool.release(&number, &seen.id).map_err(|error| described(&error))?;
+    pool.release(&number, &seen.id).map_err(Undone::by)?;
     Ok(Found::Nothing)
 }
 
 pub(super) fn push(ground: &Ground, seen: &Seen) -> Done {
     let (_, pool) = ground.pool_of(seen)?;
-    pool.repository().push_branch(&seen.state.about.branch).map_err(|error| described(&error))?;
+    pool.repository().push_branch(&seen.state.about.branch).map_err(Undone::by)?;
     Ok(Found::Nothing)
 }
 
@@ -61,8 +67,7 @@ pub(super) fn delete_remote_branch(ground: &Ground, seen: &Seen) -> Result<Outco
     let (_, pool) = ground.pool_of(seen)?;
     let (branch, into) = (&seen.state.about.branch, pool.repository().default_branch());
     let merged = seen.state.merged.as_ref().map(|commit| commit.0.as_str());
-    let deleted =
-        pool.repository().delete_remote_branch(branch, &seen.id, merged).map_err(|error| described(&error))?;
+    let deleted = pool.repository().delete_remote_branch(branch, &seen.id, merged).map_err(Undone::by)?;
     Ok(match deleted {
         Gone::NotThere | Gone::Deleted => Outcome::Ok(Found::Nothing),
         Gone::Stays { remote, tip } => {
@@ -75,16 +80,19 @@ pub(super) fn delete_remote_branch(ground: &Ground, seen: &Seen) -> Result<Outco
 }
 
 /// Pushes the branch and opens a pull request, or finds the one there is; its address.
-pub(crate) fn create_pr(ground: &Ground, seen: &Seen) -> Result<String, String> {
-    let (_, pool) = ground.pool_of(seen).map_err(|problem| problem.message)?;
+pub(crate) fn create_pr(ground: &Ground, seen: &Seen) -> Result<String, Undone> {
+    let (_, pool) = ground.pool_of(seen)?;
     let about = &seen.state.about;
-    let body = ground.read_file(seen).map(|read| read.text()).unwrap_or_default();
+    let body = match ground.read_file(seen) {
+        Err(problem) if problem.is_passing() => return Err(problem.into()),
+        read => read.map(|read| read.text()).unwrap_or_default(),
+    };
     let title = if about.summary.trim().is_empty() { about.branch.clone() } else { shown(&about.summary) };
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let forge = Forge::find(&path, Git::default()).map_err(|error| described(&error))?;
+    let forge = Forge::find(&path, Git::default()).map_err(Undone::by)?;
     let body = handoff(&body);
     let proposal = Proposal { title: &title, body: &body, branch: &about.branch, base: None };
-    let created = forge.create(pool.repository(), &proposal).map_err(|error| described(&error))?;
+    let created = forge.create(pool.repository(), &proposal).map_err(Undone::by)?;
     Ok(created.url)
 }
 

@@ -29,7 +29,7 @@ use crate::spans;
 use crate::undone::{Unavailable, Undone, settled};
 use crate::workbench::{Order, Performed, Voice, Work, reported, sweep};
 
-pub(crate) use workspace::{branch as workspace_branch, pool as workspace_pool};
+pub(crate) use workspace::{branch as workspace_branch, pool_of as workspace_pool};
 pub(crate) use worktree::{Planned, Worktrees, plan as plan_worktree};
 
 /// The code of the refusal to start a run that gets no worktree.
@@ -110,7 +110,7 @@ fn perform(ground: &Arc<Ground>, setting: &Setting, wanted: &Perform, name: &str
     if !matches!(wanted.job, Job::Task { .. })
         && let Err(why) = worktree::ready(ground, &setting.given)
     {
-        return Some(Err(format!("its worktree cannot be made: {why}").into()));
+        return Some(Err(why.doing("its worktree cannot be made")));
     }
     Some(match &wanted.job {
         Job::Script(script) | Job::Gate(script) => {
@@ -161,12 +161,12 @@ fn beside(ground: &Arc<Ground>, seen: &SeenRun, effect: &str, wanted: &Effect) -
                 | StepWork::AgentLoop { .. }
                 | StepWork::ParallelAgents { .. }
                 | StepWork::Script { .. }
-                | StepWork::Gate { .. } => ground.stop(&name).map_err(Undone::from),
+                | StepWork::Gate { .. } => ground.stop(&name),
             };
             if seen.state.end.is_some() {
-                sweep(&seen.id);
+                sweep(&seen.id).map_err(Undone::by)?;
             }
-            Ok(stopped?)
+            stopped
         }
         Effect::Notify(message) => super::notify(ground, &seen.id, message).map(drop),
         Effect::RunCommand(script) => script::hook(ground, seen, effect, script),

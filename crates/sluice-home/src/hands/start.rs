@@ -10,14 +10,14 @@ use sluice_core::lifecycle::{HarnessChoice, Permissions as Allowed};
 use sluice_core::task::effect::StartSession;
 use sluice_core::task::input::Found;
 use sluice_worker::harness::{Mode, Permissions, Request};
-use sluice_worker::session::{End, How, Limits, Place, Say, Spec, Standing, Window};
+use sluice_worker::session::{End, How, Limits, Place, Spec, Standing, Typed, Window};
 
 use super::Done;
 use crate::files;
 use crate::ground::{Ground, session_id, tmux_name};
 use crate::programs;
-use crate::projects::described;
 use crate::tasks::Seen;
+use crate::undone::Undone;
 use crate::workbench::{inherited, token};
 
 /// The size of a terminal that nobody looks at.
@@ -56,7 +56,7 @@ pub(super) fn session(ground: &Arc<Ground>, seen: &Seen, wanted: &StartSession) 
             environment: &lookup,
         })
         .map_err(|error| error.to_string())?;
-    invocation.prepare().map_err(|error| format!("cannot prepare {}: {error}", private.display()))?;
+    invocation.prepare().map_err(Undone::at("cannot prepare", &private))?;
     for gone in &invocation.env_unset {
         environment.remove(gone);
     }
@@ -69,6 +69,10 @@ pub(super) fn session(ground: &Arc<Ground>, seen: &Seen, wanted: &StartSession) 
         environment,
         folder: workspace,
         place: Place::Terminal { rows: ROWS, columns: COLUMNS, window: Some(window) },
+        typed: invocation.typed.clone().map(|text| Typed {
+            text,
+            ready_within_ms: u64::try_from(harness.watchdogs.start_up.as_millis()).unwrap_or(u64::MAX),
+        }),
         limits: Limits::default(),
         keeper: None,
         lease: ground.lease(),
@@ -81,17 +85,12 @@ pub(super) fn session(ground: &Arc<Ground>, seen: &Seen, wanted: &StartSession) 
     }
     ground.remember_checkout(&id, seen);
     ground.note_program(harness, &private);
-    let started = ground.start_session(&spec).map_err(|failure| described(&failure))?;
+    let started = ground.start_session(&spec).map_err(Undone::by)?;
     if let Standing::Gone(gone) = &started.standing
         && let How::Exited(record) = &gone.how
         && let End::NotStarted(why) = &record.end
     {
         return Err(cannot_start(&spec, &seen.id, why).into());
-    }
-    if let (Standing::Living(_), Some(typed)) = (&started.standing, &invocation.typed) {
-        // The engine that started it may have been killed before it said this, or after.
-        let say = Say { ready_within: harness.watchdogs.start_up, ..Say::new(typed.clone()).once("prompt") };
-        ground.sessions.say(&id, &say).map_err(|failure| described(&failure))?;
     }
     ground.watch(&seen.id, wanted.session);
     Ok(Found::Nothing)

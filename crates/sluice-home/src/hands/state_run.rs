@@ -19,6 +19,7 @@ use crate::runs::stream;
 use crate::service::{Started, say, start_as};
 use crate::tasks::Seen;
 use crate::triggers::chain_to;
+use crate::undone::Undone;
 use crate::workbench::sweep;
 
 /// How long what a cancelled run was at may take to end.
@@ -77,7 +78,7 @@ pub(super) fn cancel(ground: &Arc<Ground>, run: &str) -> Done {
         stored.is_none_or(|stored| stored.effects.is_empty()).then_some(())
     };
     let rests = ground.tasks.wait(END_WITHIN, is_at_rest).is_some();
-    match (sweep(run), rests) {
+    match (sweep(run).map_err(Undone::by)?, rests) {
         (0, true) => Ok(Found::Nothing),
         (0, false) => Err(format!("run {run} is cancelled, and its steps have not ended").into()),
         (left, _) => Err(format!("run {run} is cancelled, but {left} of its processes would not go").into()),

@@ -125,6 +125,10 @@ impl Service {
         // It is given up whatever its file says, and even if nobody can read it.
         let evidence = self.ground.evidence(&seen).unwrap_or_else(|_| Evidence::default());
         let recorded = ask(&self.ground, &seen.id, Input::Cancel { by: who.to(&seen.id), evidence })?;
+        // Its agents are ended: nobody waits any longer until one has read what it was told.
+        for agent in [&seen.state.main, &seen.state.beside].into_iter().filter_map(|session| session.agent()) {
+            session_id(&seen.id, agent.id).iter().for_each(|id| self.ground.sessions.cut_short(id));
+        }
         self.settled(who, &seen.id, recorded)
     }
 

@@ -97,8 +97,7 @@ impl Service {
     pub fn create_pr(&self, who: &Who, id: &str) -> Result<TaskAnswer, Problem> {
         who.must_be_person("opening a pull request")?;
         let seen = self.ground.tasks.find(id)?;
-        let url = hands::create_pr(&self.ground, &seen)
-            .map_err(|why| Problem::new(Status::Refused, "no_pull_request", why))?;
+        let url = hands::create_pr(&self.ground, &seen).map_err(|undone| undone.refusal("no_pull_request"))?;
         let update = Update::PullRequest(url);
         let recorded = ask(&self.ground, &seen.id, Input::Update { by: who.to(&seen.id), update })?;
         self.settled(who, &seen.id, recorded)

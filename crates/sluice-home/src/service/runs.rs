@@ -20,6 +20,7 @@ use super::page::{Part, Wanted, newest};
 use super::{ANSWER_WITHIN, Chosen, Service, Started, Who, start_as, wait};
 use crate::bounds::{LONGEST_SUMMARY, cut};
 use crate::ground::Ground;
+use crate::projects::described;
 use crate::runs::{SeenRun, id_of, stream};
 use crate::view_run;
 use crate::workbench::{data, sweep};
@@ -269,7 +270,7 @@ impl Service {
         if seen.state.end.is_none() {
             return Ok(seen); // the steps that always run take longer; it ends when they have
         }
-        match sweep(&seen.id) {
+        match sweep(&seen.id).map_err(|failure| Problem::unavailable(described(&failure)))? {
             0 => Ok(seen),
             left => {
                 Err(Problem::fault(format!("run {} is cancelled, but {left} of its processes would not go", seen.id)))

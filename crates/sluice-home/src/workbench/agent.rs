@@ -12,12 +12,12 @@ use sluice_core::run::{Outcome, Usage};
 use sluice_worker::harness::result::result;
 use sluice_worker::harness::stream::{Exit, Reader, Usage as Told};
 use sluice_worker::harness::{Harness, Invocation, Mode, Permissions, Request};
-use sluice_worker::session::{Cause, End, Gone, How, Limits, Place, SessionId, Spec, Stream};
+use sluice_worker::passing::Passing;
+use sluice_worker::session::{Cause, End, Failure, Gone, How, Limits, Place, SessionId, Spec, Stream};
 
 use super::environment::{about, inherited, token};
 use super::{GRACE, Order, Performed, SIGNALLED, Voice, Workbench, data};
-use crate::projects::described;
-use crate::undone::Failed;
+use crate::undone::{Failed, Undone};
 
 /// How often an agent's stream is read while nothing else happens.
 const READ: Duration = Duration::from_millis(500);
@@ -61,11 +61,9 @@ pub(super) fn run(bench: &Workbench, order: &Order, prompt: &str) -> Performed {
         ..spec(id.clone(), invocation, environment, &order.folder, &private)?
     };
     bench.note_program(harness, &private);
-    bench.start_session(&spec).map_err(|failure| described(&failure))?;
+    bench.start_session(&spec).map_err(Undone::by)?;
     let (over, ended) = channel();
-    let watched =
-        bench.sessions.watch(&id, move |_, gone| drop(over.send(gone.map_err(|failure| described(&failure)))));
-    watched.map_err(|failure| described(&failure))?;
+    bench.sessions.watch(&id, move |_, gone| drop(over.send(gone))).map_err(Undone::by)?;
     follow(bench, &id, harness, &ended)
 }
 
@@ -75,14 +73,14 @@ fn spec(
     mut environment: BTreeMap<String, String>,
     folder: &Path,
     private: &Path,
-) -> Result<Spec, String> {
-    let unprepared = |error: std::io::Error| format!("cannot prepare {}: {error}", private.display());
-    invocation.prepare().map_err(unprepared)?;
+) -> Result<Spec, Undone> {
+    invocation.prepare().map_err(Undone::at("cannot prepare", private))?;
     let input: Option<PathBuf> = match &invocation.stdin {
         None => None,
         Some(bytes) => {
             let path = private.join("stdin");
-            std::fs::create_dir_all(private).and_then(|()| std::fs::write(&path, bytes)).map_err(unprepared)?;
+            let written = std::fs::create_dir_all(private).and_then(|()| std::fs::write(&path, bytes));
+            written.map_err(Undone::at("cannot prepare", private))?;
             Some(path)
         }
     };
@@ -99,6 +97,7 @@ fn spec(
         environment,
         folder,
         place: Place::Headless { input },
+        typed: None,
         limits: Limits::default(),
         keeper: None,
         lease: None,
@@ -108,29 +107,26 @@ fn spec(
 
 /// Reads an agent's stream until it is over. One that says nothing for too long, or does not end after its last words,
 /// is ended. Time is counted by looks: none of it passes while the agent is paused, or while nobody can look.
-fn follow(bench: &Workbench, id: &SessionId, harness: &Harness, ended: &Receiver<Result<Gone, String>>) -> Performed {
+fn follow(bench: &Workbench, id: &SessionId, harness: &Harness, ended: &Receiver<Result<Gone, Failure>>) -> Performed {
     let mut reader = Reader::new(harness.output);
     let (mut at, mut quiet, mut finished) = (0, Duration::ZERO, Duration::ZERO);
     let mut silent = None;
     let gone = loop {
         let over = match ended.recv_timeout(READ) {
-            Ok(gone) => Some(gone?),
+            Ok(gone) => Some(gone.map_err(Undone::by)?),
             Err(RecvTimeoutError::Timeout) => None,
             Err(RecvTimeoutError::Disconnected) => return Err("nobody saw how it ended".into()),
         };
         let before = at;
-        while let Ok(chunk) = bench.sessions.output_from(id, Stream::Output, at, PIECE) {
-            if chunk.bytes.is_empty() {
-                break;
-            }
-            at = chunk.next();
-            reader.feed(&chunk.bytes);
-        }
-        let passed = if bench.sessions.is_paused(id) { Duration::ZERO } else { READ };
+        let read = read_on(bench, id, &mut reader, &mut at);
+        let is_seen = read.is_ok() && !bench.sessions.is_paused(id);
+        let passed = if is_seen { READ } else { Duration::ZERO };
         quiet = if at == before { quiet + passed } else { Duration::ZERO };
         // What looked like the last words was not, if it goes on: pi tries again after a failure.
         finished = if reader.is_final() { finished + passed } else { Duration::ZERO };
         if let Some(gone) = over {
+            // What it said last decides; if that cannot be read now, all of it is read again.
+            read?;
             break gone;
         }
         let limit = if at == 0 { harness.watchdogs.start_up } else { harness.watchdogs.silence };
@@ -144,8 +140,23 @@ fn follow(bench: &Workbench, id: &SessionId, harness: &Harness, ended: &Receiver
     judged(bench, id, reader, &gone, silent)
 }
 
-fn end(bench: &Workbench, id: &SessionId) -> Result<(), Failed> {
-    bench.sessions.end(id, GRACE, "a watchdog").map(drop).map_err(|failure| Failed::because(described(&failure)))
+/// Reads what an agent has said since. An error says that it cannot be read at the moment.
+fn read_on(bench: &Workbench, id: &SessionId, reader: &mut Reader, at: &mut u64) -> Result<(), Undone> {
+    loop {
+        match bench.sessions.output_from(id, Stream::Output, *at, PIECE) {
+            Ok(chunk) if chunk.bytes.is_empty() => return Ok(()),
+            Ok(chunk) => {
+                *at = chunk.next();
+                reader.feed(&chunk.bytes);
+            }
+            Err(failure) if failure.is_passing() => return Err(Undone::by(failure)),
+            Err(_) => return Ok(()), // it has said nothing, or nothing more can be read of it
+        }
+    }
+}
+
+fn end(bench: &Workbench, id: &SessionId) -> Result<(), Undone> {
+    bench.sessions.end(id, GRACE, "a watchdog").map(drop).map_err(Undone::by)
 }
 
 /// What became of it: by its last words, and by how it ended.

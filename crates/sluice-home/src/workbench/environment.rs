@@ -14,6 +14,7 @@ use sluice_worker::session::SessionId;
 use super::{Order, Voice, Workbench};
 use crate::config::Env;
 use crate::tokens;
+use crate::undone::Undone;
 
 /// The variables that every session inherits.
 #[rustfmt::skip]
@@ -138,14 +139,14 @@ pub(super) fn about(bench: &Workbench, order: &Order) -> BTreeMap<String, String
 /// and needs none; over the network the secret says who asks. It names its session, so that nobody has to search.
 ///
 /// A session that is adopted has the secret it was started with: digests are added, never replaced.
-pub(crate) fn token(session: &SessionId, private: &Path) -> Result<String, String> {
+pub(crate) fn token(session: &SessionId, private: &Path) -> Result<String, Undone> {
     let secret = tokens::secret(&format!("{session}~"))?;
     let digest = format!("{}\n", pin(secret.as_bytes()));
     let written = std::fs::create_dir_all(private).and_then(|()| {
         let file = OpenOptions::new().create(true).append(true).mode(0o600).open(private.join(DIGESTS));
         file?.write_all(digest.as_bytes())
     });
-    written.map_err(|error| format!("cannot prepare {}: {error}", private.display()))?;
+    written.map_err(Undone::at("cannot prepare", private))?;
     Ok(secret)
 }
 

@@ -16,7 +16,6 @@ use sluice_worker::session::{Cause, End, How, Keeper, Limits, Place, SessionId, 
 
 use super::environment::{about, inherited};
 use super::{GRACE, Order, Performed, SIGNALLED, Workbench};
-use crate::projects::described;
 use crate::undone::{Failed, Undone};
 
 /// Bytes of what a command prints that are kept in the run; all of a longer output's beginning and end.
@@ -77,8 +76,8 @@ fn here(
 ) -> Result<Ended, Undone> {
     let name = &order.name;
     let record = bench.record(name, "step");
-    kill_leftover(&record).map_err(|failure| described(&failure))?;
-    let cancel = Cancel::new().map_err(|error| error.to_string())?;
+    kill_leftover(&record).map_err(Undone::by)?;
+    let cancel = Cancel::new().map_err(Undone::by)?;
     let _running = bench.performs(name, cancel.clone());
     let script = Script {
         program: Program::Shell(text),
@@ -93,7 +92,7 @@ fn here(
         speaks_for: Some(name.clone()),
         ward: None,
     };
-    let ended = bench.run_script(&script, &cancel).map_err(|failure| described(&failure))?;
+    let ended = bench.run_script(&script, &cancel).map_err(Undone::by)?;
     Ok(Ended { ending: ended.ending, stdout: ended.stdout.text(), stderr: ended.stderr.text() })
 }
 
@@ -112,17 +111,16 @@ fn kept(
         environment,
         folder: order.folder.clone(),
         place: Place::Headless { input: None },
+        typed: None,
         limits: Limits::default(),
         keeper: Some(keeper.clone()),
         lease: None,
         may_leave: true,
     };
-    bench.sessions.start(&spec).map_err(|failure| described(&failure))?;
+    bench.sessions.start(&spec).map_err(Undone::by)?;
     let (over, ended) = channel();
-    let watched =
-        bench.sessions.watch(&id, move |_, gone| drop(over.send(gone.map_err(|failure| described(&failure)))));
-    watched.map_err(|failure| described(&failure))?;
-    let gone = ended.recv().map_err(|_| Failed::because("nobody saw how it ended"))??;
+    bench.sessions.watch(&id, move |_, gone| drop(over.send(gone))).map_err(Undone::by)?;
+    let gone = ended.recv().map_err(|_| Failed::because("nobody saw how it ended"))?.map_err(Undone::by)?;
     let lost = |error: String| Failed { kind: FailureKind::Lost, error, outcome: Box::default() };
     let ending = match gone.how {
         How::Lost { why } => return Err(lost(why).into()),
@@ -142,10 +140,9 @@ fn kept(
 }
 
 /// What a session printed, as far as a run keeps it.
-fn said(bench: &Workbench, id: &SessionId, stream: Stream) -> Result<Captured, Failed> {
-    let failed = |failure| Failed::because(described(&failure));
-    let mut head = bench.sessions.output_from(id, stream, 0, KEPT / 2).map_err(failed)?;
-    let tail = bench.sessions.output_tail(id, stream, KEPT / 2).map_err(failed)?;
+fn said(bench: &Workbench, id: &SessionId, stream: Stream) -> Result<Captured, Undone> {
+    let mut head = bench.sessions.output_from(id, stream, 0, KEPT / 2).map_err(Undone::by)?;
+    let tail = bench.sessions.output_tail(id, stream, KEPT / 2).map_err(Undone::by)?;
     let both = usize::try_from(head.next().saturating_sub(tail.start)).unwrap_or(usize::MAX);
     let omitted = tail.start.saturating_sub(head.next());
     if omitted > 0 {

@@ -14,8 +14,10 @@ use crate::StoreError;
 
 /// How long a connection may take to be made, and a lock to be had.
 const SHORT: Duration = Duration::from_secs(5);
-/// How long anything may take before the server counts as gone.
+/// How long a batch may take before the server counts as gone.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a look-up may take: somebody waits for it, and can ask again.
+const LOOK_UP: Duration = Duration::from_secs(10);
 /// When to ask again after the first failure; doubled by each further one.
 const FIRST_RETRY: Duration = Duration::from_millis(50);
 /// The longest such time.
@@ -108,8 +110,10 @@ impl Link {
     /// only reads may be asked twice.
     pub(super) fn read<T>(&mut self, work: impl AsyncFn(&mut Session) -> Result<T, Trouble>) -> Result<T, StoreError> {
         let was_open = self.session.is_some();
-        match self.run(&work) {
-            Err(StoreError::Unavailable { why: GONE, .. }) if was_open && self.failures == 1 => self.run(work),
+        match self.within(LOOK_UP, &work) {
+            Err(StoreError::Unavailable { why: GONE, .. }) if was_open && self.failures == 1 => {
+                self.within(LOOK_UP, work)
+            }
             answer => answer,
         }
     }
@@ -117,6 +121,14 @@ impl Link {
     /// Does some work on the connection.
     pub(super) fn run<T>(
         &mut self,
+        work: impl AsyncFnOnce(&mut Session) -> Result<T, Trouble>,
+    ) -> Result<T, StoreError> {
+        self.within(PATIENCE, work)
+    }
+
+    fn within<T>(
+        &mut self,
+        patience: Duration,
         work: impl AsyncFnOnce(&mut Session) -> Result<T, Trouble>,
     ) -> Result<T, StoreError> {
         let Link { runtime, config, session, .. } = self;
@@ -128,7 +140,7 @@ impl Link {
                 };
                 work(session).await
             };
-            tokio::time::timeout(PATIENCE, work).await
+            tokio::time::timeout(patience, work).await
         });
         match done {
             Ok(Ok(answer)) => {

@@ -6,6 +6,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::passing::{Passing, tells_of_shortage};
+
 /// What kind of "no" it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
@@ -20,8 +22,8 @@ pub enum Family {
 /// Why something with git was not done.
 #[derive(Debug, thiserror::Error)]
 pub enum GitError {
-    /// A program that is needed is not there.
-    #[error("`{program}` cannot be started; install it, or put it on the PATH")]
+    /// A program that is needed is not there, or cannot be started at the moment.
+    #[error("`{program}` cannot be started; {}", start_again(source))]
     NoProgram {
         /// Which program.
         program: String,
@@ -284,10 +286,24 @@ pub enum GitError {
     },
 }
 
+/// What to do about a program that could not be started.
+fn start_again(source: &std::io::Error) -> &'static str {
+    match source.is_passing() {
+        true => "the machine has too little left for it, so try again later",
+        false => "install it, or put it on the PATH",
+    }
+}
+
 impl GitError {
     /// What kind of "no" it is.
     pub fn family(&self) -> Family {
         match self {
+            GitError::NoProgram { source, .. } | GitError::File { source, .. } if source.is_passing() => {
+                Family::Unavailable
+            }
+            GitError::Failed { said, .. } | GitError::NoRepository { said, .. } if tells_of_shortage(said) => {
+                Family::Unavailable
+            }
             GitError::NoProgram { .. }
             | GitError::NoRepository { .. }
             | GitError::NoCommit { .. }

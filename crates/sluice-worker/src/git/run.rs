@@ -6,7 +6,7 @@
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
-use std::process::{Command, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
@@ -53,28 +53,41 @@ pub(crate) fn run_holding(mut command: Command, held: File, limit: Duration) -> 
 
 fn start(mut command: Command, input: &[u8], limit: Duration) -> Result<Ended, Trouble> {
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+    let (sender, pieces) = channel();
+    // Those who will read it come first: a program is not begun and then killed because the machine has no thread left.
+    let (feed, stdout, stderr) =
+        (feeder(input)?, collector(Piece::Stdout, &sender)?, collector(Piece::Stderr, &sender)?);
+    let exit = waiting(move |mut child: Child| drop(sender.send(Piece::Exit(child.wait()))))?;
     let mut child = command.spawn().map_err(Trouble::Start)?;
     let group = Pid::from_child(&child);
-    let (sender, pieces) = channel();
-    if let Some(mut stdin) = child.stdin.take() {
-        let input = input.to_vec();
-        // A program that does not read its input says so by how it ends.
-        std::thread::spawn(move || drop(stdin.write_all(&input)));
-    }
-    collect(child.stdout.take(), Piece::Stdout, sender.clone());
-    collect(child.stderr.take(), Piece::Stderr, sender.clone());
-    std::thread::spawn(move || drop(sender.send(Piece::Exit(child.wait()))));
+    // Each of them is there, and takes what it waits for.
+    drop(child.stdin.take().map(|pipe| feed.send(pipe)));
+    drop(child.stdout.take().map(|pipe| stdout.send(pipe)));
+    drop(child.stderr.take().map(|pipe| stderr.send(pipe)));
+    drop(exit.send(child));
     gather(&pieces, group, limit)
 }
 
-fn collect<R: Read + Send + 'static>(from: Option<R>, piece: fn(Vec<u8>) -> Piece, to: Sender<Piece>) {
-    std::thread::spawn(move || {
+/// A thread that does something with what it is given, and goes away if it is given nothing.
+fn waiting<T: Send + 'static>(act: impl FnOnce(T) + Send + 'static) -> Result<Sender<T>, Trouble> {
+    let (give, given) = channel();
+    let thread = std::thread::Builder::new().spawn(move || given.recv().map_or((), act));
+    thread.map(|_| give).map_err(Trouble::Start)
+}
+
+fn feeder(input: &[u8]) -> Result<Sender<ChildStdin>, Trouble> {
+    let input = input.to_vec();
+    // A program that does not read its input says so by how it ends.
+    waiting(move |mut stdin: ChildStdin| drop(stdin.write_all(&input)))
+}
+
+fn collector<R: Read + Send + 'static>(piece: fn(Vec<u8>) -> Piece, to: &Sender<Piece>) -> Result<Sender<R>, Trouble> {
+    let to = to.clone();
+    waiting(move |mut from: R| {
         let mut bytes = Vec::new();
-        if let Some(mut from) = from {
-            drop(from.read_to_end(&mut bytes));
-        }
+        drop(from.read_to_end(&mut bytes));
         drop(to.send(piece(bytes)));
-    });
+    })
 }
 
 fn gather(pieces: &Receiver<Piece>, group: Pid, limit: Duration) -> Result<Ended, Trouble> {

@@ -16,6 +16,7 @@ use std::time::{Duration, Instant, SystemTime};
 use super::advance::{Checkout, Turn, remove};
 use super::note::{Entry, Note};
 use crate::git::{Call, GitError, Repository, path_of, quote};
+use crate::passing::Passing;
 
 /// How long a git that may hold a lock is waited for.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -276,9 +277,14 @@ fn git_lives(repository: &Repository, note: &Note) -> bool {
     let folders: Vec<PathBuf> =
         [repository.folder().to_owned(), repository.common().to_owned()].into_iter().chain(checkout).collect();
     let is_git = |process: &Path| {
-        let name = fs::read_to_string(process.join("comm")).unwrap_or_default();
-        let stands = fs::read_link(process.join("cwd"));
-        name.starts_with("git") && stands.is_ok_and(|cwd| folders.iter().any(|folder| cwd.starts_with(folder)))
+        // One that cannot be looked at may be one.
+        let may_be = |error: &std::io::Error| error.is_passing();
+        let named = fs::read_to_string(process.join("comm")).map_or_else(|it| may_be(&it), |it| it.starts_with("git"));
+        let stands = || {
+            let cwd = fs::read_link(process.join("cwd"));
+            cwd.map_or_else(|it| may_be(&it), |cwd| folders.iter().any(|folder| cwd.starts_with(folder)))
+        };
+        named && stands()
     };
-    fs::read_dir("/proc").into_iter().flatten().flatten().any(|process| is_git(&process.path()))
+    fs::read_dir("/proc").map_or(true, |all| all.flatten().any(|process| is_git(&process.path())))
 }

@@ -6,8 +6,11 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::OnceLock;
 
+use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use serde::{Deserialize, Serialize};
+
+use crate::passing::Passing;
 
 /// A process, told from every other that has or had its number.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -75,11 +78,20 @@ impl Identity {
         }
     }
 
-    /// A handle of it that never means another process; nothing if it has gone.
+    /// A handle of it that never means another process; nothing if it has gone, or if no handle is to be had.
     pub(crate) fn open(&self) -> Option<OwnedFd> {
-        let handle = pidfd_open(Pid::from_raw(self.pid)?, PidfdFlags::empty()).ok()?;
-        // Only a process that still is who it was after the handle was made is the one behind the handle.
-        self.lives().then_some(handle)
+        self.handle().ok().flatten()
+    }
+
+    /// The same, with "it has gone" told from "no handle is to be had".
+    pub(super) fn handle(&self) -> io::Result<Option<OwnedFd>> {
+        let Some(pid) = Pid::from_raw(self.pid) else { return Ok(None) };
+        match pidfd_open(pid, PidfdFlags::empty()) {
+            // Only a process that still is who it was after the handle was made is the one behind the handle.
+            Ok(handle) => Ok(self.lives().then_some(handle)),
+            Err(Errno::SRCH | Errno::INVAL) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Sends a signal to it and to nobody else. Says whether it was there.
@@ -112,11 +124,11 @@ pub(crate) fn stat(pid: i32) -> Option<Stat> {
 }
 
 /// The same, with "there is none" told from "it cannot be found out".
-fn look_up(pid: i32) -> io::Result<Option<Stat>> {
+pub(super) fn look_up(pid: i32) -> io::Result<Option<Stat>> {
     match std::fs::read(format!("/proc/{pid}/stat")) {
         Ok(bytes) => Ok(parse(pid, &bytes)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) if error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error()) => Ok(None),
+        Err(error) if error.raw_os_error() == Some(Errno::SRCH.raw_os_error()) => Ok(None),
         Err(error) => Err(error),
     }
 }
@@ -143,31 +155,40 @@ fn parse(pid: i32, bytes: &[u8]) -> Option<Stat> {
     })
 }
 
-/// Every process that has not ended.
-pub(crate) fn everyone() -> Vec<Stat> {
-    all().into_iter().filter(|stat| !stat.ended).collect()
+/// Every process that has not ended. If one cannot be looked at, nobody knows who is left.
+pub(crate) fn everyone() -> io::Result<Vec<Stat>> {
+    Ok(all()?.into_iter().filter(|stat| !stat.ended).collect())
 }
 
 /// The children of a process that have ended, and whose end nobody has taken note of.
 pub(crate) fn dead_children(of: i32) -> Vec<Identity> {
-    all().iter().filter(|stat| stat.ended && stat.parent == of).map(Stat::identity).collect()
+    let all = all().unwrap_or_default(); // those that are not seen now are seen the next time
+    all.iter().filter(|stat| stat.ended && stat.parent == of).map(Stat::identity).collect()
 }
 
-fn all() -> Vec<Stat> {
-    let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
-    let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-    pids.filter_map(stat).collect()
+fn all() -> io::Result<Vec<Stat>> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir("/proc")? {
+        if let Some(pid) = entry?.file_name().to_str().and_then(|name| name.parse().ok()) {
+            found.extend(look_up(pid)?);
+        }
+    }
+    Ok(found)
 }
 
-/// The assignments that a process was started with, `NAME=value`; none if they cannot be read.
-pub(crate) fn environment(pid: i32) -> Vec<Vec<u8>> {
-    let text = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-    text.split(|byte| *byte == 0).map(<[u8]>::to_vec).collect()
+/// The assignments that a process was started with, `NAME=value`; none of one that has gone or is another user's.
+pub(crate) fn environment(pid: i32) -> io::Result<Vec<Vec<u8>>> {
+    let text = match std::fs::read(format!("/proc/{pid}/environ")) {
+        Ok(text) => text,
+        Err(error) if error.is_passing() => return Err(error),
+        Err(_) => Vec::new(),
+    };
+    Ok(text.split(|byte| *byte == 0).map(<[u8]>::to_vec).collect())
 }
 
 /// What a process was started with, by its name; nothing if it is gone, or cannot be looked at. What is no text is left out.
 pub fn environment_of(process: &Identity) -> Vec<(String, String)> {
-    let read = environment(process.pid);
+    let read = environment(process.pid).unwrap_or_default();
     // Another may have its number by now.
     if Identity::of(process.pid).as_ref() != Some(process) {
         return Vec::new();
@@ -179,10 +200,9 @@ pub fn environment_of(process: &Identity) -> Vec<(String, String)> {
     read.into_iter().filter_map(text).collect()
 }
 
-/// Whether a process was started with one of these assignments in its environment, `NAME=value`; and which.
-pub(crate) fn carries<'a>(pid: i32, mut assignments: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let environment = environment(pid);
-    assignments.find(|assignment| environment.iter().any(|entry| entry == assignment.as_bytes()))
+/// Whether a process was started with this assignment in its environment, `NAME=value`.
+pub(crate) fn carries(pid: i32, assignment: &str) -> io::Result<bool> {
+    Ok(environment(pid)?.iter().any(|entry| entry == assignment.as_bytes()))
 }
 
 #[cfg(test)]

@@ -25,7 +25,9 @@ impl Paused {
         let mut told = BTreeSet::new();
         for _ in 0..MOST_LOOKS {
             let mut all_rest = true;
-            for stat in below(of).iter().filter(|stat| stat.rest != Rest::Stopped) {
+            // Who cannot be looked at is not taken for one who rests.
+            let found = below(of).inspect_err(|_| all_rest = false).unwrap_or_default();
+            for stat in found.iter().filter(|stat| stat.rest != Rest::Stopped) {
                 let identity = stat.identity();
                 all_rest &= stat.rest == Rest::Deaf && told.contains(&identity);
                 identity.signal(Signal::STOP);

@@ -3,6 +3,7 @@
 //! Signals go through handles (pidfd), so a number that was used again meanwhile is never hit.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
@@ -24,9 +25,8 @@ const UNABLE: Duration = Duration::from_secs(1);
 /// it to leave something running; that would be malice, and against malice none of this helps.
 pub const KEPT: (&str, &str) = ("SLUICE_KEPT", "1");
 
-fn is_kept(pid: i32) -> bool {
-    let assignment = format!("{}={}", KEPT.0, KEPT.1);
-    carries(pid, std::iter::once(assignment.as_str())).is_some()
+fn is_kept(pid: i32) -> io::Result<bool> {
+    carries(pid, &format!("{}={}", KEPT.0, KEPT.1))
 }
 
 /// By what the processes of one session or script are known once nobody of ours is their parent any more.
@@ -39,16 +39,19 @@ pub(crate) struct Kin {
 }
 
 impl Kin {
-    /// Those that live.
-    pub(crate) fn living(&self) -> Vec<Identity> {
+    /// Those that live. An error says that it cannot be found out, and never that there are none.
+    pub(crate) fn living(&self) -> io::Result<Vec<Identity>> {
         let own = rustix::process::getpid().as_raw_nonzero().get();
-        let everyone = everyone();
-        let belongs = |stat: &Stat| {
+        let everyone = everyone()?;
+        let mut found = Vec::new();
+        for stat in everyone.iter().filter(|stat| stat.pid != own) {
             let by_leader = self.leader.as_ref().is_some_and(|leader| follows(stat, leader, &everyone));
-            by_leader || carries(stat.pid, self.mark.iter().map(String::as_str)).is_some()
-        };
-        let found = everyone.iter().filter(|stat| stat.pid != own && belongs(stat) && !is_kept(stat.pid));
-        found.map(Stat::identity).collect()
+            let belongs = by_leader || self.mark.as_ref().map_or(Ok(false), |mark| carries(stat.pid, mark))?;
+            if belongs && !is_kept(stat.pid)? {
+                found.push(stat.identity());
+            }
+        }
+        Ok(found)
     }
 }
 
@@ -61,13 +64,13 @@ fn follows(stat: &Stat, leader: &Identity, everyone: &[Stat]) -> bool {
 }
 
 /// The children of a process, their children, and so on, but nothing that is [`KEPT`] and nothing below that.
-pub(crate) fn descendants(of: i32) -> Vec<Identity> {
-    below(of).iter().map(Stat::identity).collect()
+pub(crate) fn descendants(of: i32) -> io::Result<Vec<Identity>> {
+    Ok(below(of)?.iter().map(Stat::identity).collect())
 }
 
 /// The same, with what they are at.
-pub(super) fn below(of: i32) -> Vec<Stat> {
-    let everyone = everyone();
+pub(super) fn below(of: i32) -> io::Result<Vec<Stat>> {
+    let everyone = everyone()?;
     let mut children: BTreeMap<i32, Vec<&Stat>> = BTreeMap::new();
     for stat in &everyone {
         children.entry(stat.parent).or_default().push(stat);
@@ -75,26 +78,31 @@ pub(super) fn below(of: i32) -> Vec<Stat> {
     let mut found = Vec::new();
     let mut open = vec![of];
     while let Some(parent) = open.pop() {
-        for child in children.get(&parent).into_iter().flatten().filter(|child| !is_kept(child.pid)) {
-            found.push((*child).clone());
-            open.push(child.pid);
+        for child in children.get(&parent).into_iter().flatten() {
+            if !is_kept(child.pid)? {
+                found.push((*child).clone());
+                open.push(child.pid);
+            }
         }
     }
-    found
+    Ok(found)
 }
 
 /// Ends all that `find` finds: TERM, and KILL for those that are still there after `grace`. It searches again after
-/// each end, because what is ended may have started others. Gives those that would not go.
-pub(crate) fn end_all(find: impl Fn() -> Vec<Identity>, grace: Duration) -> Vec<Identity> {
+/// each end, because what is ended may have started others. Gives those that would not go; an error says that it cannot
+/// be found out who is left.
+pub(crate) fn end_all(find: impl Fn() -> io::Result<Vec<Identity>>, grace: Duration) -> io::Result<Vec<Identity>> {
     let kill_at = Instant::now() + grace;
     let give_up = kill_at + KILLED_WITHIN;
     let mut told = BTreeSet::new();
     loop {
-        let found: Vec<(Identity, OwnedFd)> =
-            find().into_iter().filter_map(|it| it.open().map(|handle| (it, handle))).collect();
+        let mut found: Vec<(Identity, OwnedFd)> = Vec::new();
+        for identity in find()? {
+            found.extend(identity.handle()?.map(|handle| (identity, handle)));
+        }
         let now = Instant::now();
         if found.is_empty() || now >= give_up {
-            return found.into_iter().map(|(identity, _)| identity).collect();
+            return Ok(found.into_iter().map(|(identity, _)| identity).collect());
         }
         for (identity, handle) in &found {
             // A signal that cannot be sent is not news: the next search says who is left.

@@ -194,7 +194,7 @@ fn what_carries_a_mark_is_ended_wherever_it_went() {
     assert_eq!(run(&script, &Cancel::new().unwrap()).unwrap().ending, Ending::Code(0));
     let left = pid_in(&bench.folder.path().join("left"));
     assert!(lives(left), "a script may leave a server behind");
-    assert_eq!(end_marked(&mark, Duration::ZERO), 0);
+    assert_eq!(end_marked(&mark, Duration::ZERO).unwrap(), 0);
     assert!(!lives(left));
 }
 

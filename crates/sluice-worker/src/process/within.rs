@@ -85,7 +85,7 @@ fn around(own: &str) -> BTreeSet<String> {
     let mut next = stat(rustix::process::getpid().as_raw_nonzero().get());
     for _ in 0..MOST_ANCESTORS {
         let Some(process) = next else { break };
-        around.extend(homes(&environment(process.pid)));
+        around.extend(homes(&environment(process.pid).unwrap_or_default()));
         next = stat(process.parent);
     }
     around.remove(own);

@@ -48,7 +48,8 @@ impl Sessions {
             if process.pid == own {
                 return Some(Asker::Started);
             }
-            let environment = environment(process.pid);
+            // Whoever cannot be looked at is not taken for a person.
+            let environment = environment(process.pid).ok()?;
             let carries = |mark: &str| environment.iter().any(|entry| entry == mark.as_bytes());
             let found = sessions.iter().find(|(_, record)| belongs(&process, record) || carries(&record.mark));
             if let Some((id, _)) = found {

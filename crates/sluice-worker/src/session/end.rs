@@ -6,7 +6,7 @@ use rustix::process::Signal;
 
 use super::record::{Asked, SessionId, StartRecord, milliseconds, now_ms};
 use super::standing::{Gone, Living, Standing};
-use super::{Failure, Sessions, reading};
+use super::{Failure, Sessions, reading, system};
 use crate::process::{Identity, Kin, end_all, wait_for_any};
 
 /// How long an asking process may take to exit before its session is ended all the same.
@@ -59,9 +59,13 @@ impl Sessions {
             // It does not work (it was stopped, perhaps): it goes with everything else.
             let mark = started.map(|started| started.mark);
             let kin = Kin { leader: Some(living.agent.clone()), mark };
-            let everyone =
-                || kin.living().into_iter().chain(Some(living.shim.clone())).filter(Identity::lives).collect();
-            if let Some(stubborn) = end_all(everyone, Duration::ZERO).first() {
+            let everyone = || {
+                let found = kin.living()?.into_iter().chain(Some(living.shim.clone()));
+                Ok(found.filter(Identity::lives).collect())
+            };
+            let left =
+                end_all(everyone, Duration::ZERO).map_err(|source| system(format!("ending session {id}"), source))?;
+            if let Some(stubborn) = left.first() {
                 return Err(Failure::Stubborn { id: id.clone(), pid: stubborn.pid });
             }
         }

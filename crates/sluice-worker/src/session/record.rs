@@ -70,6 +70,9 @@ pub struct Spec {
     pub folder: PathBuf,
     /// Where its input comes from and its output goes.
     pub place: Place,
+    /// What is typed into its terminal first, by the shim: nobody has to wait until the agent reads it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub typed: Option<Typed>,
     /// Bounds.
     pub limits: Limits,
     /// Who must be there for it to go on; nobody unless given.
@@ -82,6 +85,15 @@ pub struct Spec {
     /// it does.
     #[serde(default)]
     pub may_leave: bool,
+}
+
+/// A text that is typed once the agent reads its terminal.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Typed {
+    /// The text; Enter follows.
+    pub text: String,
+    /// Milliseconds that the agent may take to read keys. After that it is taken for one that reads lines.
+    pub ready_within_ms: u64,
 }
 
 /// The process without which an agent is not to go on. It also says until when the session is kept

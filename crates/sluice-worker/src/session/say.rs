@@ -5,19 +5,25 @@
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
+use std::net::Shutdown;
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use super::folder::{CONTROL, Folder};
+use super::record::SessionId;
 
 /// Bytes that can be typed at once.
 pub const LONGEST_TEXT: usize = 4 << 20;
 
 /// How much longer than agreed a shim may take to answer: a slow reader of a long text takes its time.
 const SHIM_MARGIN: Duration = Duration::from_secs(120);
+
+/// How long an agent may read nothing, unless somebody knows better.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What is to be typed, and how long to try.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,6 +37,8 @@ pub struct Say {
     pub ready_within: Duration,
     /// How long the agent may read nothing before it is given up.
     pub patience: Duration,
+    /// How much longer than that it may wait behind what was said before.
+    pub turn_within: Duration,
     /// A name under which the session's shim remembers that this was delivered. Whoever was killed before the answer
     /// came can say it again under the same name: it is typed once.
     pub once: Option<String>,
@@ -39,8 +47,9 @@ pub struct Say {
 impl Say {
     /// A text with Enter, for an agent that is ready.
     pub fn new(text: impl Into<String>) -> Self {
-        let patience = Duration::from_secs(10);
-        Self { text: text.into(), enter: true, ready_within: Duration::ZERO, patience, once: None }
+        let patience = PATIENCE;
+        let (ready_within, turn_within) = (Duration::ZERO, Duration::ZERO);
+        Self { text: text.into(), enter: true, ready_within, patience, turn_within, once: None }
     }
 
     /// The same, typed once however often it is said under this name.
@@ -78,17 +87,37 @@ pub(crate) struct Order {
     pub(crate) ready_within_ms: u64,
     pub(crate) patience_ms: u64,
     #[serde(default)]
+    pub(crate) turn_within_ms: u64,
+    #[serde(default)]
     pub(crate) once: Option<String>,
 }
 
+/// The texts of which somebody waits to hear what came of them, so that they can be cut short.
+#[derive(Debug, Default)]
+pub(super) struct Saying(Mutex<Vec<(SessionId, Arc<UnixStream>)>>);
+
+impl Saying {
+    fn all(&self) -> MutexGuard<'_, Vec<(SessionId, Arc<UnixStream>)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Nobody waits any longer for what is said to this session.
+    pub(super) fn cut_short(&self, id: &SessionId) {
+        for (_, stream) in self.all().iter().filter(|(to, _)| to == id) {
+            // One that is closed has its answer.
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+    }
+}
+
 /// Hands a text to the shim of a session and waits for what came of it.
-pub(super) fn say(folder: &Folder, say: &Say) -> io::Result<Delivery> {
+pub(super) fn say(id: &SessionId, folder: &Folder, say: &Say, saying: &Saying) -> io::Result<Delivery> {
     let not = |reason: &str| Ok(Delivery::NotDelivered { reason: reason.to_owned() });
     if say.text.len() > LONGEST_TEXT {
         return not(&format!("it has {} bytes, and {LONGEST_TEXT} can be typed: put it in a file", say.text.len()));
     }
-    let mut stream = match connect(folder) {
-        Ok(stream) => stream,
+    let stream = match connect(folder) {
+        Ok(stream) => Arc::new(stream),
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) => {
             return not("the session has ended");
         }
@@ -99,15 +128,18 @@ pub(super) fn say(folder: &Folder, say: &Say) -> io::Result<Delivery> {
         enter: say.enter,
         ready_within_ms: super::record::milliseconds(say.ready_within),
         patience_ms: super::record::milliseconds(say.patience),
+        turn_within_ms: super::record::milliseconds(say.turn_within),
         once: say.once.clone(),
     };
     let mut bytes = serde_json::to_vec(&order)?;
     bytes.push(b'\n');
     bytes.extend_from_slice(say.text.as_bytes());
     let mut reply = String::new();
-    stream.set_read_timeout(Some(say.ready_within + say.patience + SHIM_MARGIN))?;
+    stream.set_read_timeout(Some(say.ready_within + say.patience + say.turn_within + SHIM_MARGIN))?;
+    saying.all().push((id.clone(), stream.clone()));
     // The shim may end in the middle of it; then there is no answer.
-    let sent = stream.write_all(&bytes).and_then(|()| BufReader::new(stream).read_line(&mut reply).map(drop));
+    let sent = (&*stream).write_all(&bytes).and_then(|()| BufReader::new(&*stream).read_line(&mut reply).map(drop));
+    saying.all().retain(|(_, other)| !Arc::ptr_eq(other, &stream));
     match sent {
         Ok(()) if !reply.is_empty() => Ok(serde_json::from_str(&reply)?),
         Ok(()) => not("the session has ended"),

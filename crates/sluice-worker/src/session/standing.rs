@@ -141,8 +141,7 @@ pub(super) fn await_start(id: &SessionId, folder: &Folder, shim: Option<&Identit
             continue;
         }
         if left.is_zero() {
-            let why = format!("its shim did not start the agent within {} seconds", START_WITHIN.as_secs());
-            return Err(Failure::Start { id: id.clone(), why });
+            return Err(Failure::Late { id: id.clone(), limit: START_WITHIN });
         }
         let ready = wait_for_any(&handles, Some(left));
         if ready.get(1) == Some(&true) {
@@ -178,7 +177,9 @@ pub(super) fn settle(id: &SessionId, folder: &Folder) -> Result<Gone, Failure> {
         let may_leave = ended_by_itself && folder.spec().map_err(read)?.is_some_and(|spec| spec.may_leave);
         let mark = (!may_leave).then(|| started.mark.clone());
         let kin = Kin { leader: Some(started.agent.clone()), mark };
-        if let Some(stubborn) = end_all(|| kin.living(), ORPHAN_GRACE).first() {
+        let left = end_all(|| kin.living(), ORPHAN_GRACE)
+            .map_err(|source| system(format!("ending what session {id} left"), source))?;
+        if let Some(stubborn) = left.first() {
             return Err(Failure::Stubborn { id: id.clone(), pid: stubborn.pid });
         }
     }

@@ -4,7 +4,7 @@ use std::process::{Command, Stdio};
 
 use super::folder::{Folder, SHIM_LOG};
 use super::record::{KeptUntil, Place, Spec, Window};
-use super::standing::{Look, Standing, await_start, look};
+use super::standing::{Gone, How, Look, Standing, await_start, look};
 use super::{Failure, Sessions, reading, system};
 use crate::process::{Identity, KEPT, LONGEST_ARGUMENT, stat};
 use crate::tmux::Tmux;
@@ -44,6 +44,13 @@ impl Sessions {
             }
         }
         let standing = self.adopt(id)?;
+        if let Standing::Gone(Gone { how: How::Exited(exit), asked: None }) = &standing
+            && let Some(why) = exit.shortage()
+        {
+            // Nothing ran, and what was missing comes back: the next start under this name begins anew.
+            self.forget(id)?;
+            return Err(Failure::Start { id: id.clone(), why: why.to_owned() });
+        }
         Ok(Started { fresh, standing })
     }
 

@@ -3,9 +3,11 @@
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::time::{Duration, Instant};
 
 use crate::session::folder::CONTROL;
-use crate::session::say::{Delivery, LONGEST_TEXT, Order};
+use crate::session::record::{Typed, milliseconds};
+use crate::session::say::{Delivery, LONGEST_TEXT, Order, PATIENCE};
 
 /// Callers that may be connected at once; more wait.
 const MOST_CALLERS: usize = 16;
@@ -19,15 +21,37 @@ pub(super) struct Received {
     pub(super) caller: Caller,
 }
 
-/// Somebody who waits for an answer.
-pub(super) struct Caller(pub(super) UnixStream);
+/// Somebody who waits for an answer; nobody, if the text was the session's own.
+pub(super) struct Caller(pub(super) Option<UnixStream>);
+
+impl Received {
+    /// What is typed first, without anybody who waits for it.
+    pub(super) fn first(typed: &Typed) -> Self {
+        let order = Order {
+            length: typed.text.len(),
+            enter: true,
+            ready_within_ms: typed.ready_within_ms,
+            patience_ms: milliseconds(PATIENCE),
+            turn_within_ms: 0,
+            once: None,
+        };
+        Self { order, text: typed.text.clone().into_bytes(), caller: Caller(None) }
+    }
+
+    /// When it is given up, if what was said before is not over by then.
+    pub(super) fn give_up(&self, came: Instant) -> Instant {
+        let Order { ready_within_ms, patience_ms, turn_within_ms, .. } = self.order;
+        came + Duration::from_millis(ready_within_ms.saturating_add(patience_ms).saturating_add(turn_within_ms))
+    }
+}
 
 impl Caller {
     /// Tells the caller what came of the order. One who has gone is not told.
-    pub(super) fn answer(mut self, delivery: &Delivery) {
+    pub(super) fn answer(self, delivery: &Delivery) {
+        let Some(mut stream) = self.0 else { return };
         let mut line = serde_json::to_vec(delivery).unwrap_or_default();
         line.push(b'\n');
-        let _ = self.0.write_all(&line);
+        let _ = stream.write_all(&line);
     }
 }
 
@@ -74,7 +98,7 @@ impl Control {
             match connection.order() {
                 Ok(Some((order, text))) => {
                     // The answer is short; a caller who does not take it is not waited for.
-                    received.push(Received { order, text, caller: Caller(connection.stream) });
+                    received.push(Received { order, text, caller: Caller(Some(connection.stream)) });
                 }
                 Ok(None) if open => self.connections.push(connection),
                 Ok(None) | Err(_) => {}

@@ -15,7 +15,7 @@ use rustix::io::{Errno, ioctl_fionbio, read, write};
 use rustix::process::Pid;
 use rustix::termios::{Winsize, tcsetwinsize};
 
-use super::control::Control;
+use super::control::{Control, Received};
 use super::keeper::Kept;
 use super::launch::{Ends, Running};
 use super::log::Log;
@@ -98,7 +98,8 @@ pub(super) struct Relay {
     pane: Option<Pane>,
     control: Control,
     typing: Option<Typing>,
-    texts: VecDeque<super::control::Received>,
+    /// What waits to be typed, and when each came.
+    texts: VecDeque<(Instant, Received)>,
     /// When the typing wants to go on, and whether it waits for room.
     typing_next: Option<(Instant, bool)>,
     /// What was delivered under a name, the latest last.
@@ -137,6 +138,7 @@ impl Relay {
         }
         let told = |error: &io::Error| note(&folder, &format!("no window: {error}"));
         let pane = Pane::open(&running.spec.place).inspect_err(told).ok().flatten();
+        let first = running.spec.typed.as_ref().filter(|_| terminal.is_some()).map(Received::first);
         Ok(Self {
             folder,
             signals,
@@ -151,7 +153,7 @@ impl Relay {
             pane,
             control,
             typing: None,
-            texts: VecDeque::new(),
+            texts: first.into_iter().map(|first| (Instant::now(), first)).collect(),
             typing_next: None,
             delivered: VecDeque::new(),
             phase: Phase::Running,
@@ -164,6 +166,7 @@ impl Relay {
             self.window_gone(); // it may have gone before we looked
         }
         self.reap();
+        self.type_on();
         self.keep_time();
         while !self.is_over() {
             let ready = self.wait()?;
@@ -179,7 +182,7 @@ impl Relay {
         for source in &mut self.sources {
             let _ = source.log.finish();
         }
-        for received in self.texts.drain(..) {
+        for (_, received) in self.texts.drain(..) {
             received.caller.answer(&not(AGENT_HAS_ENDED));
         }
         if let Some(pane) = &mut self.pane {
@@ -193,7 +196,7 @@ impl Relay {
             Phase::Running | Phase::Ending { .. } => false,
             Phase::Leftovers { give_up, .. } => {
                 let read_out = self.sources.iter().all(|source| source.handle.is_none());
-                (read_out && self.leftovers().is_empty()) || Instant::now() >= give_up
+                (read_out && self.leftovers().is_ok_and(|left| left.is_empty())) || Instant::now() >= give_up
             }
         }
     }
@@ -214,7 +217,7 @@ impl Relay {
                 waiting.push((Awaited::PaneRoom, rustix::stdio::stdout(), PollFlags::OUT));
             }
         }
-        let keys_wait = self.typing.is_none() && self.terminal.as_ref().is_some_and(|it| !it.keys.is_empty());
+        let keys_wait = self.may_press() && self.terminal.as_ref().is_some_and(|it| !it.keys.is_empty());
         if keys_wait || self.typing_next.is_some_and(|(_, room)| room) {
             let ours = self.sources.first().and_then(|source| source.handle.as_ref());
             waiting.extend(ours.map(|ours| (Awaited::KeyRoom, ours.as_fd(), PollFlags::OUT)));
@@ -242,7 +245,8 @@ impl Relay {
             Phase::Ending { kill_at, .. } => kill_at,
             Phase::Leftovers { give_up, .. } => Some(give_up.min(Instant::now() + LOOK_AGAIN)),
         };
-        phase.into_iter().chain(self.typing_next.map(|(at, _)| at)).min()
+        let waiting = self.texts.iter().map(|(came, received)| received.give_up(*came));
+        phase.into_iter().chain(self.typing_next.map(|(at, _)| at)).chain(waiting).min()
     }
 
     fn time_limit(&self) -> Option<Instant> {
@@ -326,10 +330,18 @@ impl Relay {
         }
     }
 
+    /// Whether keys go to the agent: nothing is half typed.
+    fn may_press(&self) -> bool {
+        !self.typing.as_ref().is_some_and(Typing::has_begun)
+    }
+
     /// Passes on what a person pressed. While a text is typed it waits: keys in the middle of it would spoil it.
     fn press_keys(&mut self) {
+        if !self.may_press() {
+            return;
+        }
         let ours = self.sources.first().and_then(|source| source.handle.as_ref());
-        let (Some(ours), Some(terminal), None) = (ours, &mut self.terminal, &self.typing) else { return };
+        let (Some(ours), Some(terminal)) = (ours, &mut self.terminal) else { return };
         match write(ours, terminal.keys.as_slices().0) {
             Ok(count) => drop(terminal.keys.drain(..count)),
             Err(Errno::AGAIN | Errno::INTR) => {}
@@ -337,11 +349,13 @@ impl Relay {
         }
     }
 
-    fn take_text(&mut self, received: super::control::Received) {
+    fn take_text(&mut self, received: Received) {
         let Some(received) = self.said_before(received) else { return };
         let reason = match (&self.terminal, &self.phase) {
             (None, _) => "the agent has no terminal to type into: it runs headless",
-            (Some(_), Phase::Running) if self.texts.len() < MOST_TEXTS => return self.texts.push_back(received),
+            (Some(_), Phase::Running) if self.texts.len() < MOST_TEXTS => {
+                return self.texts.push_back((Instant::now(), received));
+            }
             (Some(_), Phase::Running) => "too many texts wait to be typed",
             (Some(_), Phase::Ending { .. } | Phase::Leftovers { .. }) => "the agent is ending",
         };
@@ -350,13 +364,13 @@ impl Relay {
 
     /// An order that was given before under the same name is not followed again: whoever asks now is told what came of
     /// it, now or when it is known. Gives any other back.
-    fn said_before(&mut self, received: super::control::Received) -> Option<super::control::Received> {
+    fn said_before(&mut self, received: Received) -> Option<Received> {
         let Some(name) = &received.order.once else { return Some(received) };
         if let Some((_, delivery)) = self.delivered.iter().find(|(said, _)| said == name) {
             received.caller.answer(delivery);
             return None;
         }
-        let waiting = self.texts.iter_mut().map(|it| (&it.order, &mut it.caller));
+        let waiting = self.texts.iter_mut().map(|(_, it)| (&it.order, &mut it.caller));
         let typing = self.typing.as_mut().map(Typing::order_and_caller);
         match typing.into_iter().chain(waiting).find(|(order, _)| order.once.as_ref() == Some(name)) {
             Some((_, caller)) => *caller = received.caller,
@@ -369,6 +383,9 @@ impl Relay {
     fn typed(&mut self, delivery: Delivery) {
         let Some(typing) = self.typing.take() else { return };
         let (name, caller) = typing.end();
+        if let (None, Delivery::NotDelivered { reason }) = (&caller.0, &delivery) {
+            note(&self.folder, &format!("the prompt was not typed: {reason}"));
+        }
         caller.answer(&delivery);
         if let (Some(name), Delivery::Delivered { .. }) = (name, &delivery) {
             self.delivered.push_back((name, delivery));
@@ -376,14 +393,29 @@ impl Relay {
         }
     }
 
+    /// Whoever waits behind a text that the agent does not read is told so when its time is over.
+    fn give_up_waiting(&mut self) {
+        let now = Instant::now();
+        let (late, waiting) =
+            std::mem::take(&mut self.texts).into_iter().partition(|(came, received)| now >= received.give_up(*came));
+        self.texts = waiting;
+        let late: VecDeque<(Instant, Received)> = late;
+        for (_, received) in late {
+            received.caller.answer(&not("the agent has not read yet what was typed before"));
+        }
+    }
+
     fn type_on(&mut self) {
+        if self.typing.is_some() {
+            self.give_up_waiting();
+        }
         loop {
             let (Some(source), Some(terminal)) = (self.sources.first(), &self.terminal) else { return };
             let Some(ours) = &source.handle else { return };
             let now = Instant::now();
             let printed = source.log.came();
             if self.typing.is_none() {
-                self.typing = self.texts.pop_front().map(|received| Typing::new(received, now, printed));
+                self.typing = self.texts.pop_front().map(|(_, received)| Typing::new(received, now, printed));
             }
             let Some(typing) = &mut self.typing else { return };
             let keyboard = Keyboard { ours, agents: &terminal.agents, brackets: terminal.scanner.brackets, printed };

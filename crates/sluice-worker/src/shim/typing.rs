@@ -114,6 +114,14 @@ impl Typing {
         (&self.order, &mut self.caller)
     }
 
+    /// Whether some of it is typed: a key between would spoil it.
+    pub(super) fn has_begun(&self) -> bool {
+        match self.stage {
+            Stage::Waiting { .. } => false,
+            Stage::Writing | Stage::Settling { .. } => true,
+        }
+    }
+
     /// The agent has ended meanwhile. One that read all of it may have done at once what it was told, and be done.
     pub(super) fn agent_ended(self, printed: u64) {
         let delivery = if self.read { self.delivered(printed) } else { not(AGENT_HAS_ENDED) };
@@ -286,9 +294,10 @@ mod tests {
     fn told_and_ended(reads: &str) -> Delivery {
         let (ours, agents) = terminal((24, 80)).unwrap();
         let (caller, mut answer) = UnixStream::pair().unwrap();
-        let order = Order { length: 2, enter: true, ready_within_ms: 0, patience_ms: 60_000, once: None };
+        let order =
+            Order { length: 2, enter: true, ready_within_ms: 0, patience_ms: 60_000, turn_within_ms: 0, once: None };
         let mut now = Instant::now();
-        let mut typing = Typing::new(Received { order, text: b"hi".to_vec(), caller: Caller(caller) }, now, 0);
+        let mut typing = Typing::new(Received { order, text: b"hi".to_vec(), caller: Caller(Some(caller)) }, now, 0);
         let mut modes = tcgetattr(&agents).unwrap();
         modes.make_raw();
         rustix::termios::tcsetattr(&agents, rustix::termios::OptionalActions::Now, &modes).unwrap();
@@ -324,9 +333,16 @@ mod tests {
     fn typed_into_one_that_has_just_begun(asks_after: Option<Duration>) -> String {
         let (ours, agents) = terminal((24, 80)).unwrap();
         let (caller, _answer) = UnixStream::pair().unwrap();
-        let order = Order { length: 3, enter: true, ready_within_ms: 60_000, patience_ms: 60_000, once: None };
+        let order = Order {
+            length: 3,
+            enter: true,
+            ready_within_ms: 60_000,
+            patience_ms: 60_000,
+            turn_within_ms: 0,
+            once: None,
+        };
         let begun = Instant::now();
-        let received = Received { order, text: b"a\nb".to_vec(), caller: Caller(caller) };
+        let received = Received { order, text: b"a\nb".to_vec(), caller: Caller(Some(caller)) };
         let mut typing = Typing::new(received, begun, 0);
         let mut modes = tcgetattr(&agents).unwrap();
         modes.make_raw();

@@ -7,19 +7,23 @@
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::process::{Command, ExitCode};
+use std::time::Duration;
 
+use rustix::event::poll;
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getpid, set_child_subreaper, wait};
 
 use super::keeper::{Keeping, Kept};
 use super::signals::Signals;
-use crate::process::descendants;
+use crate::process::{descendants, timespec};
 use crate::session::record::Lease;
 
 /// The argument that tells a ward from a shim.
 pub(crate) const FLAG: &str = "--ward";
 /// What a shell says of a program that cannot be started.
 const NOT_STARTED: u8 = 127;
+/// How long is waited until it is looked again what is below, if that could not be found out.
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 /// Runs a script under a lease, to its end.
 pub(super) fn run(folder: &OsStr, epoch: &OsStr, line: &[OsString]) -> ExitCode {
@@ -70,14 +74,17 @@ fn tend(lease: &Lease, line: &[OsString]) -> io::Result<Option<WaitStatus>> {
 /// Kills all that is below, until nothing is: what was forked meanwhile too.
 fn kill_all() {
     loop {
-        let below = descendants(getpid().as_raw_nonzero().get());
-        if below.is_empty() {
-            return;
+        match descendants(getpid().as_raw_nonzero().get()) {
+            Ok(below) if below.is_empty() => return,
+            Ok(below) => {
+                for identity in below {
+                    identity.signal(Signal::KILL);
+                }
+                let _ = wait(WaitOptions::empty());
+            }
+            // It cannot be found out at the moment, and nothing of it may go on.
+            Err(_) => drop(poll(&mut [], Some(&timespec(LOOK_AGAIN)))),
         }
-        for identity in below {
-            identity.signal(Signal::KILL);
-        }
-        let _ = wait(WaitOptions::empty());
     }
 }
 

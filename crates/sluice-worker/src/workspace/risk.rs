@@ -9,7 +9,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::listed::Listed;
@@ -81,7 +81,7 @@ impl Risk {
         if is_staged || !site.is_present() {
             risk.index = index(site, &risk)?;
         }
-        risk.marks = marks(site);
+        risk.marks = marks(site)?;
         risk.find_lost(site)?;
         if let Some(before) = before {
             risk.lost.extend(before.lost.iter().cloned());
@@ -168,14 +168,14 @@ impl Risk {
         self.branch = self.changes.branch.clone().or_else(|| site.rebased());
         let mut candidates: BTreeSet<String> = self.marks.values().flatten().cloned().collect();
         for name in ["MERGE_AUTOSTASH", "rebase-merge/autostash", "rebase-apply/autostash"] {
-            candidates.extend(commits_in(site, name));
+            candidates.extend(commits_in(site, name)?);
         }
         let places = ["refs/worktree", "refs/rewritten", "reftable"];
         if places.iter().any(|place| site.admin.join(place).exists()) {
             let call = site.call().args(["for-each-ref", "--format=%(objectname)", "refs/worktree", "refs/rewritten"]);
             candidates.extend(call.text()?.lines().map(str::to_owned));
         }
-        candidates.extend(left_behind(site));
+        candidates.extend(left_behind(site)?);
         if let Some(head) = &self.head {
             candidates.remove(head);
         }
@@ -212,26 +212,40 @@ fn unreached(site: &Site, commits: &BTreeSet<String>, kept_counts: bool) -> Resu
 }
 
 /// Commits that were checked out without a branch and then left, as the worktree's own history tells.
-fn left_behind(site: &Site) -> Vec<String> {
-    let history = fs::read(site.admin.join("logs/HEAD")).unwrap_or_default();
+fn left_behind(site: &Site) -> Result<Vec<String>, GitError> {
+    let history = contents(&site.admin.join("logs/HEAD"))?;
     let history = String::from_utf8_lossy(&history).into_owned();
     let left = |line: &str| {
         let (_, action) = line.split_once("\tcheckout: moving from ")?;
         let (from, _) = action.split_once(" to ")?;
         is_id(from).then(|| from.to_owned())
     };
-    history.lines().rev().take(HISTORY_LINES).filter_map(left).collect()
+    Ok(history.lines().rev().take(HISTORY_LINES).filter_map(left).collect())
 }
 
-fn marks(site: &Site) -> BTreeMap<String, Vec<String>> {
-    let names = ["MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD"];
-    let found = names.map(|name| (name.to_owned(), commits_in(site, name)));
-    found.into_iter().filter(|(_, commits)| !commits.is_empty()).collect()
+fn marks(site: &Site) -> Result<BTreeMap<String, Vec<String>>, GitError> {
+    let mut found = BTreeMap::new();
+    for name in ["MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD"] {
+        let commits = commits_in(site, name)?;
+        if !commits.is_empty() {
+            found.insert(name.to_owned(), commits);
+        }
+    }
+    Ok(found)
 }
 
-fn commits_in(site: &Site, name: &str) -> Vec<String> {
-    let text = fs::read_to_string(site.admin.join(name)).unwrap_or_default();
-    text.lines().filter(|line| is_id(line)).map(str::to_owned).collect()
+fn commits_in(site: &Site, name: &str) -> Result<Vec<String>, GitError> {
+    let text = contents(&site.admin.join(name))?;
+    let text = String::from_utf8_lossy(&text);
+    Ok(text.lines().filter(|line| is_id(line)).map(str::to_owned).collect())
+}
+
+/// What stands in a file of git's; nothing if it is not there. One that cannot be read may name work.
+fn contents(path: &Path) -> Result<Vec<u8>, GitError> {
+    match fs::read(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
+        read => read.map_err(GitError::file("cannot read", path)),
+    }
 }
 
 fn is_id(text: &str) -> bool {

@@ -79,6 +79,7 @@ impl Bench {
             environment: BTreeMap::from([("PATH".to_owned(), path)]),
             folder: self.folder.path().to_owned(),
             place: Place::Terminal { rows: 50, columns: 200, window: Some(window) },
+            typed: None,
             limits: Limits::default(),
             keeper: None,
             lease: None,

@@ -2,8 +2,9 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::channel;
+use std::time::Instant;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
@@ -64,16 +65,43 @@ impl Served {
         Served::listen(home, "127.0.0.1:0", more, variables)
     }
 
+    /// The same, tried again for as long as the store is another engine's.
+    #[track_caller]
+    pub(crate) fn takes_over(home: &Home, more: &[&str]) -> Served {
+        let give_up = Instant::now() + LONG;
+        loop {
+            match Served::tries(home.command(&["serve", "--listen", "127.0.0.1:0"]).args(more).stderr(Stdio::null())) {
+                Some(served) => return served,
+                None => assert!(Instant::now() < give_up, "it does not get the store"),
+            }
+        }
+    }
+
     #[track_caller]
     fn listen(home: &Home, listen: &str, more: &[&str], variables: &[(&str, &str)]) -> Served {
         let mut command = home.command(&["serve", "--listen", listen]);
-        let mut child = command.args(more).envs(variables.iter().copied()).stdout(Stdio::piped()).spawn().unwrap();
+        Served::tries(command.args(more).envs(variables.iter().copied()))
+            .unwrap_or_else(|| panic!("it does not listen"))
+    }
+
+    /// Nothing, if it ends before it listens.
+    #[track_caller]
+    fn tries(command: &mut Command) -> Option<Served> {
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let output = BufReader::new(child.stdout.take().unwrap());
         let (sender, lines) = channel();
         std::thread::spawn(move || output.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
-        let line = lines.recv_timeout(LONG).unwrap_or_else(|_| panic!("it does not listen"));
-        let url = line.strip_prefix("listening on ").unwrap_or_else(|| panic!("{line}")).to_owned();
-        Served { child, url }
+        let served = |url: &str, child| Served { child, url: url.to_owned() };
+        match lines.recv_timeout(LONG) {
+            Ok(line) => {
+                let url = line.strip_prefix("listening on ").unwrap_or_else(|| panic!("{line}"));
+                Some(served(url, child))
+            }
+            Err(_) => {
+                drop(served("", child));
+                None
+            }
+        }
     }
 
     pub(crate) fn pid(&self) -> i32 {

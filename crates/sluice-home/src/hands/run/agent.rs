@@ -19,7 +19,7 @@ use crate::workbench::{Order, Performed, Work};
 pub(super) fn work(ground: &Arc<Ground>, seen: &SeenRun, wanted: &Perform, name: &str, prompt: &str) -> Performed {
     if !workspace::wants_own(seen, wanted) {
         let done = agent(ground, seen, wanted, name, prompt, Path::new(seen.folder()), wanted.permissions);
-        workspace::save(ground, seen, wanted);
+        workspace::save(ground, seen, wanted)?;
         return done;
     }
     let own = workspace::own(ground, seen, wanted, name)?;
@@ -46,8 +46,8 @@ pub(super) fn judge(ground: &Arc<Ground>, seen: &SeenRun, wanted: &Perform, name
     if !workspace::has_worktree(seen) {
         return judge_in_place(ground, seen, wanted, name, prompt);
     }
-    let pool = workspace::pool(ground, Path::new(&seen.state.given.origin.root))?;
-    let standing = || pool.repository().standing(Path::new(seen.folder())).map_err(|error| described(&error));
+    let pool = workspace::pool_of(ground, &seen.state.given)?;
+    let standing = || pool.repository().standing(Path::new(seen.folder())).map_err(Undone::by);
     // One that an earlier engine sent may have touched the work by now: the work was committed before it began.
     let is_adopted = !matches!(ground.sessions.adopt(&SessionId::new(name)?), Err(Failure::Unknown(_)));
     let (found, was_touched) = standing().map(|(head, dirty)| (head, is_adopted && dirty))?;
@@ -74,10 +74,7 @@ pub(super) fn judge(ground: &Arc<Ground>, seen: &SeenRun, wanted: &Perform, name
 /// An arbiter outside git: there is no copy for it, but whether the folder is as it was is looked at afterwards.
 fn judge_in_place(ground: &Arc<Ground>, seen: &SeenRun, wanted: &Perform, name: &str, prompt: &str) -> Performed {
     let folder = Path::new(seen.folder());
-    let listed = || {
-        Listing::of(folder, ground.places.home())
-            .map_err(|error| format!("{} cannot be looked at: {error}", folder.display()))
-    };
+    let listed = || Listing::of(folder, ground.places.home()).map_err(Undone::at("cannot look at", folder));
     let before = listed()?;
     let done = agent(ground, seen, wanted, name, prompt, folder, Allowed::Reduced);
     let differs = before.differs(&listed()?);

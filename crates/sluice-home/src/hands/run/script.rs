@@ -9,7 +9,6 @@ use sluice_worker::process::{Program, Script, kill_leftover};
 
 use super::super::OUTPUT_LIMIT;
 use crate::ground::Ground;
-use crate::projects::described;
 use crate::runs::SeenRun;
 use crate::undone::Undone;
 use crate::workbench::{GRACE, inherited};
@@ -21,7 +20,7 @@ pub(super) fn hook(ground: &Arc<Ground>, seen: &SeenRun, effect: &str, script: &
     environment.insert("SLUICE_RUN".into(), seen.id.clone());
     environment.extend(script.environment.iter().cloned());
     let record = ground.record(&seen.id, effect);
-    kill_leftover(&record).map_err(|failure| described(&failure))?;
+    kill_leftover(&record).map_err(Undone::by)?;
     let script = Script {
         program: Program::Shell(script.script.clone()),
         environment,

@@ -7,15 +7,16 @@ use std::time::Duration;
 
 use sluice_core::lifecycle::Permissions;
 use sluice_core::run::state::ItemStatus;
-use sluice_core::run::{CONFLICT, Part, Perform};
+use sluice_core::run::{CONFLICT, Given, Part, Perform};
 use sluice_worker::git::GitError;
+use sluice_worker::passing::Passing;
 use sluice_worker::workspace::{Binding, Pool, WorkspaceName};
 
 use super::label;
 use crate::ground::Ground;
 use crate::projects::{described, open};
 use crate::runs::SeenRun;
-use crate::undone::{Failed, Undone};
+use crate::undone::Undone;
 
 /// How long an item waits for those before it to be merged, between two looks.
 const LOOK: Duration = Duration::from_secs(600);
@@ -25,10 +26,19 @@ pub(crate) fn branch(run: &str) -> String {
     format!("sluice/run-{run}")
 }
 
-/// The worktrees of runs.
-pub(crate) fn pool(ground: &Ground, root: &Path) -> Result<Pool, String> {
-    let repository = open(root, None).map_err(|problem| problem.message)?;
-    Pool::at(repository, &ground.places.home().join("runs")).map_err(|error| described(&error))
+/// Where the worktrees are of runs that are started here.
+pub(crate) fn pool(ground: &Ground, root: &Path) -> Result<Pool, Undone> {
+    Pool::at(open(root, None)?, &ground.places.home().join("runs")).map_err(Undone::by)
+}
+
+/// Where the worktree of this run is, with those of its parts. The engine of another home may have started it: then its
+/// work is there, and its branches are checked out there.
+pub(crate) fn pool_of(ground: &Ground, given: &Given) -> Result<Pool, Undone> {
+    let root = Path::new(&given.origin.root);
+    match Path::new(&given.workspace).parent().filter(|_| !given.origin.base.is_empty()) {
+        Some(folder) => Pool::at(open(root, None)?, folder).map_err(Undone::by),
+        None => pool(ground, root),
+    }
 }
 
 /// Whether a run has a worktree of its own, and does not work in the folder it was started in.
@@ -37,21 +47,26 @@ pub(super) fn has_worktree(seen: &SeenRun) -> bool {
 }
 
 /// Commits what was done in the run's worktree, after an agent, and before others start from there. What cannot be
-/// committed stays there. Scripts are not followed by it: it would cost more than most of them do. In a task's worktree
+/// committed stays there; what only cannot be committed now is an error. Scripts are not followed by it: it would cost more than most of them do. In a task's worktree
 /// nothing is committed for its agents: what belongs on the branch is for those to say who work there.
-pub(super) fn save(ground: &Ground, seen: &SeenRun, wanted: &Perform) {
-    if seen.state.given.origin.task.is_empty() {
-        commit(ground, seen, wanted);
+pub(super) fn save(ground: &Ground, seen: &SeenRun, wanted: &Perform) -> Result<(), Undone> {
+    match seen.state.given.origin.task.is_empty() {
+        true => commit(ground, seen, wanted),
+        false => Ok(()),
     }
 }
 
-fn commit(ground: &Ground, seen: &SeenRun, wanted: &Perform) {
-    let root = Path::new(&seen.state.given.origin.root);
-    if has_worktree(seen)
-        && let Ok(pool) = pool(ground, root)
-    {
-        let message = format!("{}: {}", seen.plan.recipe.name, label(seen, wanted));
-        let _ = pool.repository().commit_all(Path::new(seen.folder()), &message);
+fn commit(ground: &Ground, seen: &SeenRun, wanted: &Perform) -> Result<(), Undone> {
+    if !has_worktree(seen) {
+        return Ok(());
+    }
+    let message = format!("{}: {}", seen.plan.recipe.name, label(seen, wanted));
+    let committed = pool_of(ground, &seen.state.given).and_then(|pool| {
+        pool.repository().commit_all(Path::new(seen.folder()), &message).map(drop).map_err(Undone::by)
+    });
+    match committed {
+        Ok(()) | Err(Undone::Failed(_)) => Ok(()),
+        Err(unavailable) => Err(unavailable),
     }
 }
 
@@ -71,14 +86,14 @@ pub(super) fn wants_own(seen: &SeenRun, wanted: &Perform) -> bool {
 
 /// Lends a worktree that starts where the run's own is now.
 pub(super) fn own(ground: &Ground, seen: &SeenRun, wanted: &Perform, name: &str) -> Result<Own, Undone> {
-    commit(ground, seen, wanted);
-    let pool = pool(ground, Path::new(&seen.state.given.origin.root))?;
-    let (head, _) = pool.repository().standing(Path::new(seen.folder())).map_err(|error| described(&error))?;
+    commit(ground, seen, wanted)?;
+    let pool = pool_of(ground, &seen.state.given)?;
+    let (head, _) = pool.repository().standing(Path::new(seen.folder())).map_err(Undone::by)?;
     let name = name.replace('.', "-");
     let branch = format!("sluice/part-{name}");
-    let name = WorkspaceName::new(&name).map_err(|error| described(&error))?;
+    let name = WorkspaceName::new(&name).map_err(Undone::by)?;
     let binding = Binding { task: seen.id.clone(), branch: branch.clone() };
-    let lent = pool.acquire(&name, &binding, Some(&head)).map_err(|error| described(&error))?;
+    let lent = pool.acquire(&name, &binding, Some(&head)).map_err(Undone::by)?;
     Ok(Own { pool, name, branch, folder: lent.folder })
 }
 
@@ -88,18 +103,21 @@ impl Own {
     pub(super) fn merge(self, ground: &Arc<Ground>, seen: &SeenRun, wanted: &Perform) -> Result<(), Undone> {
         let repository = self.pool.repository();
         let message = format!("{}: {}", seen.plan.recipe.name, label(seen, wanted));
-        let unmerged = |error: &GitError| {
-            let why = described(error);
-            Failed::because(format!("{CONFLICT}its work is on `{}` and cannot be merged: {why}", self.branch))
+        let unmerged = |error: GitError| match error.is_passing() {
+            true => Undone::by(error),
+            false => {
+                let why = described(&error);
+                format!("{CONFLICT}its work is on `{}` and cannot be merged: {why}", self.branch).into()
+            }
         };
         match repository.commit_all(&self.folder, &message) {
-            Err(error @ GitError::Unresolved { .. }) => return Err(unmerged(&error).into()),
-            done => done.map_err(|error| described(&error))?,
+            Err(error @ GitError::Unresolved { .. }) => return Err(unmerged(error)),
+            done => done.map_err(Undone::by)?,
         };
         if !wait_for_those_before(ground, seen, wanted) {
             return Err(format!("the run has ended; its work is on `{}`", self.branch).into());
         }
-        repository.merge_into(Path::new(seen.folder()), &self.branch, &message).map_err(|error| unmerged(&error))?;
+        repository.merge_into(Path::new(seen.folder()), &self.branch, &message).map_err(unmerged)?;
         self.discard(seen);
         Ok(())
     }

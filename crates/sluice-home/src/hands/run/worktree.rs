@@ -7,13 +7,16 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use sluice_api::problem::{Problem, Status};
+use sluice_api::problem::Problem;
 use sluice_core::run::Given;
+use sluice_worker::git::GitError;
+use sluice_worker::passing::Passing;
 use sluice_worker::workspace::{Binding, WorkspaceName};
 
-use super::workspace::{branch, pool};
+use super::NO_WORKSPACE;
+use super::workspace::{branch, pool, pool_of};
 use crate::ground::Ground;
-use crate::projects::described;
+use crate::undone::Undone;
 
 /// So many are remembered; then they are looked at again.
 const MOST_REMEMBERED: usize = 10_000;
@@ -36,26 +39,31 @@ pub(crate) fn plan(ground: &Ground, root: &Path, id: &str) -> Result<Planned, Pr
     if !root.join(".git").exists() {
         return Ok(none);
     }
-    let failed = |why: String| Problem::new(Status::Refused, "no_workspace", why);
-    let pool = pool(ground, root).map_err(failed)?;
-    let Ok(default) = pool.repository().default_commit() else {
-        return Ok(none); // a repository without a commit has nothing to start from
+    let by_git = |error: GitError| Undone::by(error).refusal(NO_WORKSPACE);
+    let pool = pool(ground, root).map_err(|undone| undone.refusal(NO_WORKSPACE))?;
+    let default = match pool.repository().default_commit() {
+        Ok(default) => default,
+        Err(error) if error.is_passing() => return Err(by_git(error)),
+        Err(_) => return Ok(none), // a repository without a commit has nothing to start from
     };
-    let name = WorkspaceName::new(id).map_err(|error| failed(error.to_string()))?;
-    let head = pool.repository().commit("HEAD").ok().flatten();
+    let name = WorkspaceName::new(id).map_err(by_git)?;
+    let head = match pool.repository().commit("HEAD") {
+        Err(error) if error.is_passing() => return Err(by_git(error)),
+        read => read.ok().flatten(),
+    };
     Ok(Planned { folder: pool.folder(&name).display().to_string(), base: head.unwrap_or(default) })
 }
 
 /// Makes the worktree of a run, unless that has been done or it has none of its own.
-pub(crate) fn ready(ground: &Ground, given: &Given) -> Result<(), String> {
+pub(crate) fn ready(ground: &Ground, given: &Given) -> Result<(), Undone> {
     let known = || ground.worktrees.0.lock().unwrap_or_else(PoisonError::into_inner);
     if given.origin.base.is_empty() || known().contains(&given.id) {
         return Ok(());
     }
-    let pool = pool(ground, Path::new(&given.origin.root))?;
-    let name = WorkspaceName::new(&given.id).map_err(|error| error.to_string())?;
+    let pool = pool_of(ground, given)?;
+    let name = WorkspaceName::new(&given.id).map_err(Undone::by)?;
     let binding = Binding { task: given.id.clone(), branch: branch(&given.id) };
-    pool.acquire(&name, &binding, Some(&given.origin.base)).map_err(|error| described(&error))?;
+    pool.acquire(&name, &binding, Some(&given.origin.base)).map_err(Undone::by)?;
     let mut known = known();
     if known.len() >= MOST_REMEMBERED {
         known.clear();

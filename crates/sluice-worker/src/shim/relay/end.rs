@@ -37,7 +37,9 @@ impl Relay {
                 let _ = kill_process_group(self.agent, Signal::KILL);
                 signal_all(&below(), Signal::KILL);
             }
-            Phase::Leftovers { kill_at, .. } if now >= kill_at => signal_all(&self.leftovers(), Signal::KILL),
+            Phase::Leftovers { kill_at, .. } if now >= kill_at => {
+                signal_all(&self.leftovers().unwrap_or_default(), Signal::KILL);
+            }
             Phase::Running | Phase::Ending { .. } | Phase::Leftovers { .. } => {}
         }
     }
@@ -95,17 +97,17 @@ impl Relay {
         if self.spec.may_leave && cause == Cause::Itself {
             self.left = Some(Kin { leader: Some(self.identity.clone()), mark: None });
         }
-        signal_all(&self.leftovers(), Signal::TERM);
+        signal_all(&self.leftovers().unwrap_or_default(), Signal::TERM);
         self.terminal = None; // our hold on the agent's side: its output ends when all others have let go
         let now = Instant::now();
         self.phase = Phase::Leftovers { kill_at: now + SHORT_GRACE, give_up: now + SHORT_GRACE + GIVE_UP };
     }
 
     /// What the agent has left and is to end: everything below the shim, or what stayed where the agent was.
-    pub(super) fn leftovers(&self) -> Vec<Identity> {
+    pub(super) fn leftovers(&self) -> io::Result<Vec<Identity>> {
         match &self.left {
             Some(kin) => kin.living(),
-            None => below(),
+            None => descendants(getpid().as_raw_nonzero().get()),
         }
     }
 
@@ -121,9 +123,10 @@ impl Relay {
     }
 }
 
-/// Everything below the shim, also what left its group or session: what loses its parent becomes the shim's child.
+/// Everything below the shim, also what left its group or session: what loses its parent becomes the shim's child. What
+/// cannot be found at the moment is a leftover when the agent has ended, and is looked for again then.
 fn below() -> Vec<Identity> {
-    descendants(getpid().as_raw_nonzero().get())
+    descendants(getpid().as_raw_nonzero().get()).unwrap_or_default()
 }
 
 fn signal_all(all: &[Identity], signal: Signal) {

@@ -1,0 +1,144 @@
+//! Whether what went wrong passes: the machine is short of something (file descriptors, processes, memory, space), or
+//! somebody else is at it. The same call may succeed later, so it is no outcome of what was to be done.
+//!
+//! What the system says has a number. What another program says about its own want of the same things is a text: git,
+//! tmux and the shim use the system's words.
+
+use std::io;
+
+use rustix::io::Errno;
+
+use crate::git::{Family, GitError};
+use crate::session::{self, ExitRecord};
+use crate::taskfile::FileError;
+use crate::{process, tmux};
+
+/// What the system answers when it has too little of something.
+const SHORTAGES: [Errno; 6] = [Errno::MFILE, Errno::NFILE, Errno::AGAIN, Errno::NOMEM, Errno::NOSPC, Errno::DQUOT];
+/// The same in the words that programs print, and git's own for memory.
+const WORDS: [&str; 7] = [
+    "Too many open files",
+    "Resource temporarily unavailable",
+    "Cannot allocate memory",
+    "Out of memory",
+    "No space left on device",
+    "Disk quota exceeded",
+    "unable to create thread",
+];
+
+/// An error that knows whether it passes.
+pub trait Passing: std::error::Error {
+    /// Whether the same call may succeed later, with nothing changed but what the machine has to give.
+    fn is_passing(&self) -> bool;
+}
+
+/// Whether a program says that the machine has too little of something.
+pub(crate) fn tells_of_shortage(said: &str) -> bool {
+    WORDS.iter().any(|words| said.contains(words))
+}
+
+impl Passing for io::Error {
+    fn is_passing(&self) -> bool {
+        let number = self.raw_os_error();
+        SHORTAGES.iter().any(|shortage| number == Some(shortage.raw_os_error()))
+            || self.kind() == io::ErrorKind::OutOfMemory
+    }
+}
+
+impl Passing for GitError {
+    fn is_passing(&self) -> bool {
+        match self {
+            // What a remote says no to it says no to again, unless it is this machine that cannot ask.
+            GitError::Push { said, .. } | GitError::Forge { said, .. } => tells_of_shortage(said),
+            other => other.family() == Family::Unavailable,
+        }
+    }
+}
+
+impl Passing for process::Failure {
+    fn is_passing(&self) -> bool {
+        match self {
+            process::Failure::Start { source, .. } | process::Failure::System { source, .. } => source.is_passing(),
+            process::Failure::TooLong { .. } => false,
+        }
+    }
+}
+
+impl Passing for tmux::Failure {
+    fn is_passing(&self) -> bool {
+        match self {
+            tmux::Failure::Start(source) => source.is_passing(),
+            tmux::Failure::Said { said, .. } => tells_of_shortage(said),
+            tmux::Failure::Hangs { .. } => false,
+        }
+    }
+}
+
+impl Passing for session::Failure {
+    fn is_passing(&self) -> bool {
+        match self {
+            session::Failure::System { source, .. } => source.is_passing(),
+            session::Failure::Tmux(failure) => failure.is_passing(),
+            session::Failure::Start { why, .. } => tells_of_shortage(why),
+            session::Failure::Late { .. } => true,
+            session::Failure::Refused(_) | session::Failure::Unknown(_) | session::Failure::Stubborn { .. } => false,
+        }
+    }
+}
+
+impl Passing for FileError {
+    fn is_passing(&self) -> bool {
+        match self {
+            FileError::Unreadable { source, .. } | FileError::Unwritable { source, .. } => source.is_passing(),
+            FileError::Missing { .. }
+            | FileError::Link { .. }
+            | FileError::NotAFile { .. }
+            | FileError::TooLarge { .. } => false,
+        }
+    }
+}
+
+impl ExitRecord {
+    /// Why its agent was never started, if that was for want of something that the machine has again later.
+    pub fn shortage(&self) -> Option<&str> {
+        match &self.end {
+            session::End::NotStarted(why) if tells_of_shortage(why) => Some(why),
+            session::End::NotStarted(_) | session::End::Code(_) | session::End::Signal(_) => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn want_of_what_the_machine_gives_passes_whoever_says_it() {
+        for shortage in SHORTAGES {
+            let system = || io::Error::from(shortage);
+            assert!(system().is_passing(), "{shortage:?}");
+            assert!(tells_of_shortage(&system().to_string()), "{}", system());
+            let no_program = GitError::NoProgram { program: "git".into(), source: system() };
+            assert_eq!(no_program.family(), Family::Unavailable);
+            let start = process::Failure::Start { program: "sh".into(), folder: "/".into(), source: system() };
+            assert!(start.is_passing());
+            assert!(session::Failure::Tmux(tmux::Failure::Start(system())).is_passing());
+            let unread = FileError::Unreadable { path: "TASK.md".into(), source: system() };
+            assert!(unread.is_passing());
+        }
+        let git = GitError::Failed { what: "git gc".into(), said: "fatal: Out of memory, malloc failed".into() };
+        assert_eq!(git.family(), Family::Unavailable);
+    }
+
+    #[test]
+    fn what_would_fail_again_does_not_pass() {
+        for other in [Errno::NOENT, Errno::ACCESS, Errno::NOEXEC, Errno::TOOBIG] {
+            assert!(!io::Error::from(other).is_passing(), "{other:?}");
+            assert!(!tells_of_shortage(&io::Error::from(other).to_string()), "{other:?}");
+        }
+        let refused = GitError::Push { remote: "origin".into(), what: "main".into(), said: "non-fast-forward".into() };
+        assert!(!refused.is_passing());
+        let missing = GitError::NoProgram { program: "git".into(), source: io::ErrorKind::NotFound.into() };
+        assert!(!missing.is_passing());
+    }
+}
