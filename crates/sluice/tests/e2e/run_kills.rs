@@ -3,7 +3,7 @@
 
 use super::home::Home;
 use super::process;
-use super::recipes::{begin, fresh, grimoire, question, show, standing, step, text, until_status};
+use super::recipes::{begin, fresh, grimoire, question, settled, show, standing, step, text, until_status};
 
 /// What agents and scripts have noted in a file of the home, line by line.
 fn noted(home: &Home, name: &str) -> Vec<String> {
@@ -209,4 +209,35 @@ fn an_arbiter_that_touched_the_work_before_the_kill_is_found_out_after_it() {
     assert!(error.starts_with("the arbiter changed the work, which it may not; the work was put back"), "{error}");
     let work = std::path::Path::new(text(&run["workspace"])).join("work.txt");
     assert_eq!(std::fs::read_to_string(work).unwrap(), "good\n");
+}
+
+/// An item whose agent is lost is started again, under a name of its own; how often is counted for each item.
+#[test]
+fn an_item_whose_agent_is_lost_is_started_again_and_the_others_go_on() {
+    let home = fresh();
+    let pipes: Vec<_> =
+        ["a", "b"].map(|item| (home.pipe(&format!("begun-{item}")), home.pipe(&format!("on-{item}")))).into();
+    let folder = home.path("").display().to_string();
+    let prompt = format!(
+        "echo $PPID >> {folder}/tries-${{item}}; echo x > {folder}/begun-${{item}}; cat {folder}/on-${{item}}; echo did ${{item}}"
+    );
+    let steps = format!(
+        "max_parallel: 2\nsteps:\n  - {{name: each, type: parallel-agents, harness: shell, for_each: [a, b], prompt: '{prompt}'}}\n"
+    );
+    grimoire(&home, "mine", &steps);
+    let id = begin(&home, &["mine"]);
+    let shims = |item: &str| -> Vec<i32> {
+        let text = std::fs::read_to_string(home.path(&format!("tries-{item}"))).unwrap();
+        text.lines().map(|line| line.parse().unwrap()).collect()
+    };
+    pipes.iter().for_each(|(begun, _)| begun.hear());
+    for item in [0, 1, 0] {
+        process::kill(*shims(["a", "b"][item]).last().unwrap());
+        pipes[item].0.hear();
+    }
+    pipes.iter().for_each(|(_, on)| on.let_go());
+    let run = settled(&home, &id);
+    assert_eq!(text(&run["status"]), "completed", "{run:#}");
+    assert_eq!(step(&run, "each")["output"], serde_json::json!(["did a\n", "did b\n"]), "{run:#}");
+    assert_eq!((shims("a").len(), shims("b").len()), (3, 2));
 }

@@ -64,3 +64,64 @@ fn a_postgresql_that_breaks_off_ends_no_run_and_fails_no_effect() {
     let failed: Vec<_> = home.history(&task).into_iter().filter(|event| event["type"] == "hook.failed").collect();
     assert!(failed.is_empty(), "{failed:#?}");
 }
+
+/// What a list shows is what is stored, also after the store could not be read when something had happened.
+#[test]
+fn what_a_list_shows_is_true_again_after_the_store_broke_off() {
+    let cluster = Cluster::start();
+    let address = cluster.database();
+    let home = Home::empty();
+    with_shell(&home);
+    let _served = Served::start(&home, &["--store", &address]);
+    home.sluice(&["project", "add", "--pool-size", "1"]).done();
+    let mut tasks = Vec::new();
+    for number in 0..6 {
+        let branch = format!("mild-{number}");
+        let create = ["task", "create", &branch, "Do it", "--harness", "demo", "--context", "```demo\nhang\n```\n"];
+        break_connections(&cluster, &address);
+        tasks.push(text(&patiently(&home, &create)["task"]["id"]).to_owned());
+    }
+    for id in &tasks {
+        let give_up = Instant::now() + LONG;
+        // It may be done although the answer was that it cannot be done now.
+        while text(&patiently(&home, &["task", "show", id])["task"]["status"]) != "cancelled" {
+            break_connections(&cluster, &address);
+            home.sluice(&["task", "cancel", id, "--yes"]);
+            break_connections(&cluster, &address);
+            assert!(Instant::now() < give_up, "{id} is not cancelled");
+        }
+    }
+    let give_up = Instant::now() + LONG;
+    let listed = || patiently(&home, &["task", "list"])["tasks"].as_array().unwrap().len();
+    while listed() > 0 {
+        assert!(Instant::now() < give_up, "{} tasks are listed that have ended", listed());
+    }
+}
+
+/// A server that hangs: whoever asks hears within a bounded time that it is the store which does not answer.
+#[test]
+fn a_postgresql_that_hangs_is_named_to_whoever_asks() {
+    let cluster = Cluster::start();
+    let relay = super::relay::Relay::to(&cluster.database());
+    let home = Home::empty();
+    with_shell(&home);
+    std::fs::write(home.place().join("config.toml"), "[engine]\nowner_seconds = 60\n").unwrap();
+    let _served = Served::start(&home, &["--store", &relay.store()]);
+    home.sluice(&["project", "add"]).done();
+    let id = home.create("mild", "hang", &[]);
+    relay.is_half_open();
+    let create = ["task", "create", "hot", "Do it", "--harness", "demo"];
+    let asked: [&[&str]; 3] = [&["task", "show", &id], &["run", "list", "--all"], &create];
+    let answers: Vec<_> = std::thread::scope(|scope| {
+        let home = &home;
+        let asking = asked.map(|words| scope.spawn(move || home.sluice(&[words, &["--json"]].concat())));
+        asking.into_iter().map(|it| it.join().unwrap()).collect()
+    });
+    for (words, ran) in asked.iter().zip(&answers) {
+        assert_eq!(ran.code, 6, "{words:?}: {ran:?}");
+        assert!(ran.stdout.contains("store"), "{words:?}: {ran:?}");
+    }
+    relay.is_mended();
+    let shown = patiently(&home, &["task", "show", &id]);
+    assert_eq!(text(&shown["task"]["id"]), id);
+}
