@@ -165,7 +165,7 @@ fn judged(bench: &Workbench, id: &SessionId, reader: Reader, gone: &Gone, silent
     let (exit, broken) = match &gone.how {
         How::Lost { why } => (Exit::Signal(9), lost(why.clone())),
         How::Exited(record) => match (&record.end, record.cause) {
-            (End::Code(_) | End::Signal(_), Cause::Unkept) if !reader.is_final() => {
+            (End::Code(_) | End::Signal(_) | End::NotStarted(_), Cause::Unkept) if !reader.is_final() => {
                 (Exit::Signal(9), lost("its worker was away for too long".to_owned()))
             }
             // Many programs make an exit status of the signal that ends them. Its last words count, not our signal.

@@ -125,10 +125,10 @@ fn kept(
     let ending = match gone.how {
         How::Lost { why } => return Err(lost(why).into()),
         How::Exited(record) => match (record.end, record.cause) {
-            (End::NotStarted(why), _) => return Err(format!("it could not be started: {why}").into()),
-            (End::Code(_) | End::Signal(_), Cause::Unkept) => {
+            (End::Code(_) | End::Signal(_) | End::NotStarted(_), Cause::Unkept) => {
                 return Err(lost("its worker was away for too long".to_owned()).into());
             }
+            (End::NotStarted(why), _) => return Err(format!("it could not be started: {why}").into()),
             (End::Code(_) | End::Signal(_), Cause::Asked) => Ending::Cancelled,
             (End::Code(_) | End::Signal(_), Cause::TimeLimit) => Ending::TimedOut,
             (End::Code(code), Cause::Itself | Cause::TerminalGone) => Ending::Code(code),
