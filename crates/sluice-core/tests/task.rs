@@ -130,6 +130,7 @@ plays! {
     a_late_end_of_a_run_is_ignored,
     a_failed_run_that_was_opened_again,
     created_where_a_run_starts,
+    a_reviewer_that_was_killed_has_not_judged,
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! What follows when an agent's process ends by itself: the exit rules, crashes, and escalation to `stuck`.
 
+use super::apply::edge as edge_at;
 use super::event::Event;
 use super::hooks::{self, ends_soon};
 use super::input::{Asker, Evidence};
@@ -17,6 +18,16 @@ struct Ended {
     place: Place,
     session: SessionId,
     exit: Exit,
+}
+
+impl Ended {
+    /// Whether it came to its own end. What stands in the file of one that was killed may be anybody's.
+    fn is_its_own(&self) -> bool {
+        match self.exit {
+            Exit::Code(_) => true,
+            Exit::Signal(_) | Exit::Lost | Exit::Uprooted => false,
+        }
+    }
 }
 
 /// A session exited. With `watching`, the exit rules are asked, if it is the one the status watches.
@@ -37,6 +48,10 @@ pub(super) fn exited(ledger: &mut Ledger<'_>, session: SessionId, exit: Exit, ev
 
 fn react(ledger: &mut Ledger<'_>, ended: &Ended, evidence: &Evidence) {
     let Some(rule) = matching(ledger, evidence) else { return };
+    let is_verdict = matches!(&rule.artifact, ArtifactTest::Present(gate) if gate.verdict.is_some());
+    if is_verdict && !ended.is_its_own() {
+        return failed_to_advance(ledger, ended, evidence);
+    }
     match &rule.reaction {
         Reaction::Advance(to) => advance(ledger, *to, ended, evidence),
         Reaction::Choose(clauses) => match clauses.iter().find(|(guard, _)| holds(ledger, guard)) {
@@ -65,16 +80,21 @@ fn matching<'a>(ledger: &Ledger<'a>, evidence: &Evidence) -> Option<&'a ExitRule
 }
 
 fn advance(ledger: &mut Ledger<'_>, to: StateId, ended: &Ended, evidence: &Evidence) {
+    let gives_verdict = |edge| {
+        let gate = edge_at(ledger.lifecycle, edge).and_then(|edge| edge.gate.as_ref());
+        gate.is_some_and(|gate| gate.verdict.is_some())
+    };
     match moves::select(ledger, Asker::Engine, to, evidence) {
-        Ok(edge) => {
+        Ok(edge) if ended.is_its_own() || !gives_verdict(edge) => {
             ledger.record(Event::Advanced { session: ended.session, to });
             moves::take(ledger, Some(edge), to, Asker::Engine, evidence);
         }
-        Err(_) => failed_to_advance(ledger, ended, evidence),
+        Ok(_) | Err(_) => failed_to_advance(ledger, ended, evidence),
     }
 }
 
-/// An artifact that does not get the task on is no artifact: it counts as the crash that this status knows.
+/// An artifact that does not get the task on is no artifact: it counts as the crash that this status knows. So does the
+/// verdict of a reviewer that was killed: it has not judged, whoever wrote that.
 fn failed_to_advance(ledger: &mut Ledger<'_>, ended: &Ended, evidence: &Evidence) {
     let rules = ledger.lifecycle.exits.rules.iter().filter(|rule| rule.state == ledger.state.status);
     let (stuck_after, respawn) = rules

@@ -7,7 +7,7 @@
 //! | `writes ## TITLE: TEXT`, `commits TREE` | TASK.md or the branch changes; the machine hears nothing |
 //! | `ok`, `fail REASON`, `skip REASON`, `settle` | the outcome of the open effect; of all that follow |
 //! | `again`, `unwritten REASON` | the last outcome once more; TASK.md could not be written |
-//! | `exit WHO`, `lost WHO`, `adopt WHO` | what the engine hears of sessions |
+//! | `exit WHO`, `killed WHO`, `lost WHO`, `adopt WHO` | what the engine hears of sessions |
 //! | `run-ended RUN completed\|failed\|cancelled [WHY]` | what the engine hears of runs |
 //! | `state` | shows where the task stands |
 
@@ -244,6 +244,7 @@ impl Player {
             "pr" => Input::Update { by, update: Update::PullRequest(rest.to_owned()) },
             "clear" => Input::ClearAttention { by },
             "exit" => Input::SessionExited { session: self.session(rest), exit: Exit::Code(0), evidence },
+            "killed" => Input::SessionExited { session: self.session(rest), exit: Exit::Signal(9), evidence },
             "lost" => Input::SessionExited { session: self.session(rest), exit: Exit::Lost, evidence },
             "adopt" => Input::SessionAdopted { session: self.session(rest) },
             "run-ended" => {

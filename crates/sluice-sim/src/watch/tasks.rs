@@ -6,9 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use sluice_core::lifecycle::{Hook, Lifecycle, Reaction, STUCK};
+use sluice_core::lifecycle::{Hook, Lifecycle, Reaction, STUCK, StateId, Transition};
 use sluice_core::task::event::Moved;
-use sluice_core::task::session::{Change, Place, Role, SessionId};
+use sluice_core::task::session::{Change, Death, Exit, Place, Role, Session, SessionId};
 use sluice_core::task::state::{Job, Phase, Workspace, WorkspaceName};
 use sluice_core::task::{Asker, Event, TaskState};
 use sluice_engine::codec::remark::Remarks;
@@ -187,6 +187,7 @@ impl TaskWatch {
                 }
                 self.settled = (*turn, *step);
             }
+            Event::Advanced { session, to } => self.has_judged(*session, *to)?,
             Event::Respawning { by: Asker::Person, .. } => self.agents = 0,
             Event::Session { place, change: Change::Asked(agent), .. } => {
                 if self.state.session(*place).is_living() {
@@ -211,6 +212,23 @@ impl TaskWatch {
         }
         self.state.apply(&self.lifecycle, event);
         self.is_bounded()
+    }
+
+    /// A verdict counts at the end of a reviewer that came to its own end, and not of one that was killed.
+    fn has_judged(&self, session: SessionId, to: StateId) -> Result<(), String> {
+        let here = |edge: &&Transition| edge.from == self.state.status && edge.to == to;
+        let mut gates = self.lifecycle.transitions.iter().filter(here).filter_map(|edge| edge.gate.as_ref());
+        let is_verdict = gates.any(|gate| gate.verdict.is_some());
+        let ended =
+            [Place::Main, Place::Beside].map(|place| self.state.session(place)).into_iter().find_map(|it| match it {
+                Session::Dead(agent, Death::Exited(exit)) if agent.id == session => Some(*exit),
+                _ => None,
+            });
+        match ended {
+            Some(Exit::Code(_)) => Ok(()),
+            exit if is_verdict => Err(format!("the verdict of {session} counts, which ended with {exit:?}")),
+            _ => Ok(()),
+        }
     }
 
     /// Whether a hook that has not begun is going to end every session of the task.

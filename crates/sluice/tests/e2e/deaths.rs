@@ -215,3 +215,24 @@ fn an_agent_that_wrote_its_handoff_before_it_was_killed_has_handed_over() {
     let task = home.until_status(&id, "reviewing");
     assert_eq!(task["crash_count"], 0);
 }
+
+/// Somebody wrote the verdict, and then the reviewer was killed: that is no judgement, and the reviewer's crash.
+#[test]
+fn a_reviewer_that_is_killed_has_not_judged_whatever_stands_in_the_file() {
+    for (workflow, verdict) in [("default", "PASS"), ("persistent", "Verdict: PASS")] {
+        let home = Home::new();
+        let here = home.pipe("here");
+        let script = format!("worker: work\nreviewer: tell {}; hang", here.path());
+        let id = home.create("brew", &script, &["--workflow", workflow]);
+        here.hear();
+        home.until_status(&id, "agent-review");
+        let file = home.worktree_file(&id);
+        let body = std::fs::read_to_string(&file).unwrap();
+        std::fs::write(&file, format!("{body}\n## Review\n\n{verdict}\n")).unwrap();
+        process::kill(Victim::Agent.pid(&started(&home, &id, 2)));
+        home.until_event(&id, "agent.crashed", 1);
+        let history = home.history(&id);
+        let to = |event: &&Value| event["data"]["to"] == "reviewing";
+        assert_eq!(history.iter().find(to), None, "{workflow}");
+    }
+}
