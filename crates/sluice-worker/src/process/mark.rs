@@ -49,15 +49,15 @@ impl Mark {
         if is_of_home { depth - 1 } else { depth }
     }
 
-    /// The mark of what the engine of a home starts, when the engine itself has this one.
-    fn below(self, home: &str) -> Mark {
-        let depth = (self.depth() + 1).min(DEEPEST);
+    /// The mark of what the engine of a home starts, when the engine itself has this one and so many are around the home.
+    fn below(self, home: &str, around: u64) -> Mark {
+        let depth = (self.depth().max(around) + 1).min(DEEPEST);
         Mark((UNMARKED - (depth << HOME)) | digest(home))
     }
 
     /// Puts the mark of a home on this process, and so on everything that it starts from now on.
-    pub(crate) fn put_below(self, home: &str) -> std::io::Result<()> {
-        let mark = Some(self.below(home).0.min(self.0));
+    pub(crate) fn put_below(self, home: &str, around: u64) -> std::io::Result<()> {
+        let mark = Some(self.below(home, around).0.min(self.0));
         Ok(setrlimit(Resource::Locks, Rlimit { current: mark, maximum: mark })?)
     }
 }
@@ -76,16 +76,18 @@ mod tests {
     #[test]
     fn whoever_is_started_by_an_engine_stands_deeper_and_stays_there() {
         let outside = Mark(u64::MAX);
-        let (agent, other) = (outside.below("/one"), outside.below("/two"));
+        let (agent, other) = (outside.below("/one", 0), outside.below("/two", 0));
         assert_eq!((outside.depth(), agent.depth(), other.depth()), (0, 1, 1));
         assert_ne!(agent, other);
         assert_eq!((agent.depth_around("/one"), agent.depth_around("/two")), (0, 1));
         let mut deeper = agent;
         for depth in 2..100 {
-            let next = deeper.below("/inner");
+            let next = deeper.below("/inner", 0);
             assert!(next.0 < deeper.0 && next.depth() == depth, "{depth}");
             deeper = next;
         }
+        // Whoever starts the engine of a home, what comes from it stands deeper than those around the home.
+        assert_eq!(outside.below("/inner", 3).depth(), 4);
         // Lowered on purpose it is only deeper.
         assert!((0..100).all(|limit| Mark(limit).depth() == DEEPEST));
         assert_eq!(Mark::of(rustix::process::getpid().as_raw_nonzero().get()), Mark::own());

@@ -58,7 +58,7 @@ impl Within {
 
     /// Marks this process, and so everything that it starts from now on.
     pub fn mark(&self) -> std::io::Result<()> {
-        self.mark.put_below(&self.own)
+        self.mark.put_below(&self.own, self.depth)
     }
 
     /// Whether a process comes from an engine that this one does not live in, as its mark says.
