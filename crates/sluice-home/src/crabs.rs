@@ -163,6 +163,16 @@ impl Crabs {
 }
 
 impl Inner {
+    /// Forgets those of these crabs that have been gone for longest, so many at most. Which.
+    fn forget_gone(&mut self, most: usize, of: impl Fn((&str, &Crab)) -> bool) -> Vec<String> {
+        let gone = self.crabs.iter().filter(|(id, crab)| !crab.is_present && of((id, crab)));
+        let mut gone: Vec<(i64, String)> = gone.map(|(id, crab)| (crab.registered_at_ms, id.clone())).collect();
+        gone.sort();
+        gone.truncate(most);
+        gone.iter().for_each(|(_, id)| drop(self.crabs.remove(id)));
+        gone.into_iter().map(|(_, id)| id).collect()
+    }
+
     fn shown(&self, id: &str, crab: &Crab) -> Value {
         let mut held = self.jobs.values().filter(|job| job.crab == id);
         let holds = held.next();

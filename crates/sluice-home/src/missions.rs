@@ -154,7 +154,8 @@ pub(crate) fn find(ground: &Ground, id: &str) -> Result<SeenRun, Problem> {
     }
 }
 
-fn none(id: &str) -> Problem {
+/// There is none of this id, or none that somebody may see.
+pub(crate) fn none(id: &str) -> Problem {
     Problem::not_found(format!("there is no mission `{id}`")).hint("GET /v1/missions lists all of them")
 }
 

@@ -166,6 +166,11 @@ impl Tokens {
         })
     }
 
+    /// The colony that a worker's token is bound to.
+    pub fn colony_of(&self, id: &str) -> Option<String> {
+        self.all().iter().find(|kept| kept.token.id == id)?.token.colony.clone()
+    }
+
     /// A worker with this token registers with a colony, as something. A token that is bound to no colony yet is bound to
     /// this one from now on. Nobody with a token does the work of this machine.
     pub fn bind(&self, id: &str, colony: &str, role: &str) -> Result<(), Problem> {

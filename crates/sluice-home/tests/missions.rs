@@ -80,7 +80,7 @@ impl House {
 
     /// The statuses of all five steps.
     fn statuses(&self, mission: &str) -> String {
-        let shown = self.service.mission(mission).unwrap();
+        let shown = self.service.mission(&Who::person("somebody"), mission).unwrap();
         let words = shown["tasks"].as_array().unwrap().iter();
         words.map(|task| format!("{} {}", text(task, "step_id"), text(task, "status"))).collect::<Vec<_>>().join(", ")
     }
@@ -110,7 +110,7 @@ impl House {
     }
 
     fn state_of(&self, crab: &str) -> String {
-        let crabs = self.service.crabs();
+        let crabs = self.service.crabs(&Who::person("somebody"));
         text(crabs.iter().find(|it| it["crab_id"] == crab).unwrap(), "state")
     }
 }
@@ -133,7 +133,7 @@ fn a_mission_from_plan_to_pull_request() {
     assert_eq!(house.service.mission_workflows(), ["dev-task"]);
     let colony = house.colony();
     let mission = house.mission(&colony);
-    let shown = house.service.mission(&mission).unwrap();
+    let shown = house.service.mission(&Who::person("somebody"), &mission).unwrap();
     assert_eq!(shown["worktree_path"], format!("burrows/mission-{mission}/"));
     let task = |step: &str| format!("{mission}.{step}");
     let depends: Vec<Value> = shown["tasks"].as_array().unwrap().iter().map(|it| it["depends_on"].clone()).collect();
@@ -174,12 +174,12 @@ fn a_mission_from_plan_to_pull_request() {
     house.does(&mission, "review", &reviewer, Some("PASS"));
     house.tick();
     assert!(house.statuses(&mission).ends_with("fix skipped, pr assigned"), "{}", house.statuses(&mission));
-    let pr = house.service.mission_tasks(Some(&mission)).unwrap().pop().unwrap();
+    let pr = house.service.mission_tasks(&Who::person("somebody"), Some(&mission)).unwrap().pop().unwrap();
     let prompt = text(&pr, "prompt");
     assert!(prompt.starts_with(&format!("pr: Fix issue #6 in burrows/mission-{mission}/")), "{prompt}");
     assert!(text(&pr, "context").contains("said by"), "{pr}");
     house.does(&mission, "pr", &text(&pr, "assigned_crab_id"), None);
-    assert_eq!(house.service.mission(&mission).unwrap()["status"], "completed");
+    assert_eq!(house.service.mission(&Who::person("somebody"), &mission).unwrap()["status"], "completed");
 }
 
 #[test]
@@ -207,7 +207,7 @@ fn what_a_crab_says_twice_counts_once_and_what_it_says_late_is_refused() {
     assert_eq!(text(&house.start(&mission, "plan", &crab).unwrap(), "run_id"), run, "asked again it is the same");
     house.complete(&run, None).unwrap();
     house.complete(&run, None).unwrap();
-    assert_eq!(house.service.mission(&mission).unwrap()["tasks"][0]["attempt"], 1);
+    assert_eq!(house.service.mission(&Who::person("somebody"), &mission).unwrap()["tasks"][0]["attempt"], 1);
 
     house.tick();
     let run = text(&house.start(&mission, "implement", &crab).unwrap(), "run_id");
@@ -216,7 +216,7 @@ fn what_a_crab_says_twice_counts_once_and_what_it_says_late_is_refused() {
     let other = house.crab(&colony, "any");
     house.does(&mission, "implement", &other, None);
     assert_eq!(code(house.complete(&run, None)), "lease_lost");
-    assert_eq!(house.service.mission(&mission).unwrap()["tasks"][1]["attempt"], 2);
+    assert_eq!(house.service.mission(&Who::person("somebody"), &mission).unwrap()["tasks"][1]["attempt"], 2);
 }
 
 #[test]
@@ -257,7 +257,7 @@ fn a_crab_need_not_wait_for_the_scheduler() {
             let run = text(&house.start(&mission, step, &crab).unwrap(), "run_id");
             house.complete(&run, result).unwrap();
         }
-        assert_eq!(house.service.mission(&mission).unwrap()["status"], "completed");
+        assert_eq!(house.service.mission(&Who::person("somebody"), &mission).unwrap()["status"], "completed");
         assert_eq!(code(house.start(&mission, "pr", &crab)), "not_ready");
     }
 }
@@ -291,17 +291,17 @@ fn ids_can_be_shortened() {
     let house = House::new();
     let colony = house.colony();
     let crab = house.crab(&colony[..8], "any");
-    let shown = house.service.crabs();
+    let shown = house.service.crabs(&Who::person("somebody"));
     assert_eq!(shown.iter().find(|it| it["crab_id"] == crab).unwrap()["colony_id"], colony);
     let idea = json!({ "colony_id": &colony[..8], "prompt": "one day" });
     let idea = house.service.create_mission(&Who::person("somebody"), &Chosen::default(), &of(&idea)).unwrap();
     assert_eq!(idea["colony_id"], colony);
     let mission = house.mission(&colony[..8]);
     for id in [mission, text(&idea, "mission_id")] {
-        assert_eq!(house.service.mission(&id[..8]).unwrap()["mission_id"], id);
+        assert_eq!(house.service.mission(&Who::person("somebody"), &id[..8]).unwrap()["mission_id"], id);
     }
-    assert_eq!(code(house.service.mission("")), "not_found");
-    assert_eq!(code(house.service.mission("nobody")), "not_found");
+    assert_eq!(code(house.service.mission(&Who::person("somebody"), "")), "not_found");
+    assert_eq!(code(house.service.mission(&Who::person("somebody"), "nobody")), "not_found");
 }
 
 #[test]
@@ -314,7 +314,7 @@ fn a_crab_is_told_that_its_mission_was_cancelled() {
     assert_eq!(messages.recv().unwrap()["kind"]["type"], "task_assigned");
     house.service.cancel_run(&Who::person("somebody"), &mission, "not wanted".into()).unwrap();
     assert_eq!(messages.recv().unwrap()["kind"]["type"], "task_withdrawn");
-    assert_eq!(house.service.mission(&mission).unwrap()["status"], "cancelled");
+    assert_eq!(house.service.mission(&Who::person("somebody"), &mission).unwrap()["status"], "cancelled");
     assert_eq!(house.state_of(&crab), "idle");
 }
 
@@ -338,8 +338,11 @@ fn what_is_wrong_is_named() {
     let idea = mission(&colony, "one day", json!(null)).unwrap();
     assert_eq!((&idea["status"], &idea["workflow_name"]), (&json!("pending"), &json!(null)));
     let house = House { service: house.service, folder: house.folder }.restart();
-    assert_eq!(house.service.missions().unwrap()[0]["mission_id"], idea["mission_id"]);
-    assert_eq!(house.service.mission_tasks(idea["mission_id"].as_str()).unwrap(), Vec::<Value>::new());
+    assert_eq!(house.service.missions(&Who::person("somebody")).unwrap()[0]["mission_id"], idea["mission_id"]);
+    assert_eq!(
+        house.service.mission_tasks(&Who::person("somebody"), idea["mission_id"].as_str()).unwrap(),
+        Vec::<Value>::new()
+    );
     let crab = json!({ "colony_id": "nowhere", "name": "x", "role": "any" });
     assert_eq!(
         code(house.service.register_crab(&Who::person("somebody"), &Chosen::default(), &of(&crab))),

@@ -110,7 +110,7 @@ fn missions_table() -> Table {
 }
 
 async fn colonies((State(app), caller): Asked) -> Response {
-    ask(app, caller, |service, _| Ok(service.colonies())).await
+    ask(app, caller, |service, who| Ok(service.colonies(who))).await
 }
 
 async fn found_colony((State(app), caller): Asked, Named(chosen): Named, body: Bytes) -> Response {
@@ -118,7 +118,7 @@ async fn found_colony((State(app), caller): Asked, Named(chosen): Named, body: B
 }
 
 async fn crabs((State(app), caller): Asked) -> Response {
-    ask(app, caller, |service, _| Ok(service.crabs())).await
+    ask(app, caller, |service, who| Ok(service.crabs(who))).await
 }
 
 async fn register((State(app), caller): Asked, Named(chosen): Named, body: Bytes) -> Response {
@@ -130,7 +130,7 @@ async fn unregister((State(app), caller): Asked, Path(id): Path<String>) -> Resp
 }
 
 async fn missions((State(app), caller): Asked) -> Response {
-    ask(app, caller, |service, _| service.missions()).await
+    ask(app, caller, |service, who| service.missions(who)).await
 }
 
 async fn create_mission((State(app), caller): Asked, Named(chosen): Named, body: Bytes) -> Response {
@@ -138,14 +138,14 @@ async fn create_mission((State(app), caller): Asked, Named(chosen): Named, body:
 }
 
 async fn mission((State(app), caller): Asked, Path(id): Path<String>) -> Response {
-    ask(app, caller, move |service, _| service.mission(&id)).await
+    ask(app, caller, move |service, who| service.mission(who, &id)).await
 }
 
 async fn cancel_mission((State(app), caller): Asked, Path(id): Path<String>) -> Response {
     ask(app, caller, move |service, who| {
-        service.mission(&id)?;
+        service.mission(who, &id)?;
         service.cancel_run(who, &id, String::new())?;
-        service.mission(&id)
+        service.mission(who, &id)
     })
     .await
 }
@@ -158,7 +158,7 @@ struct OfMission {
 }
 
 async fn tasks((State(app), caller): Asked, Query(of): Query<OfMission>) -> Response {
-    ask(app, caller, move |service, _| service.mission_tasks(of.mission_id.as_deref())).await
+    ask(app, caller, move |service, who| service.mission_tasks(who, of.mission_id.as_deref())).await
 }
 
 async fn start((State(app), caller): Asked, body: Bytes) -> Response {
@@ -182,5 +182,5 @@ async fn tick((State(app), caller): Asked) -> Response {
 }
 
 async fn status((State(app), caller): Asked) -> Response {
-    ask(app, caller, |service, _| service.status()).await
+    ask(app, caller, |service, who| service.status(who)).await
 }

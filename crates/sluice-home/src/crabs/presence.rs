@@ -23,6 +23,9 @@ use crate::service::LOCAL;
 /// Crabs that are remembered; beyond that, those that have been gone for longest are forgotten.
 const MOST_CRABS: usize = 10_000;
 
+/// Crabs that one token can have registered, as many as can listen with it. Those that are gone make room.
+const MOST_CRABS_OF_ONE: usize = 500;
+
 /// The code of the refusal of a copy.
 pub(crate) const ELSEWHERE: &str = "crab_elsewhere";
 
@@ -124,7 +127,8 @@ impl Crabs {
             instance: wanted.instance.clone(),
             is_awaited: true,
         };
-        let entries = self.too_many().into_iter().map(|old| (format!("crab/{old}"), None));
+        let crowd = self.too_many_of(keeper, &id)?;
+        let entries = self.too_many().into_iter().chain(crowd).map(|old| (format!("crab/{old}"), None));
         let entries = entries.chain([(format!("crab/{id}"), Some(entry(&crab)))]).collect();
         let data = json!({ "crab_id": id, "colony_id": crab.colony, "name": crab.name, "role": crab.role });
         let registered = Happened { kind: "crab.registered", actor: &id, data, entries };
@@ -143,16 +147,23 @@ impl Crabs {
     fn too_many(&self) -> Vec<String> {
         let mut inner = self.inner();
         let excess = (inner.crabs.len() + 1).saturating_sub(MOST_CRABS);
-        let mut gone: Vec<(i64, String)> = inner
-            .crabs
-            .iter()
-            .filter(|(_, crab)| !crab.is_present)
-            .map(|(id, crab)| (crab.registered_at_ms, id.clone()))
-            .collect();
-        gone.sort();
-        gone.truncate(excess);
-        gone.iter().for_each(|(_, id)| drop(inner.crabs.remove(id)));
-        gone.into_iter().map(|(_, id)| id).collect()
+        inner.forget_gone(excess, |_| true)
+    }
+
+    /// Crabs of a token to be forgotten before it registers another one. A token whose crabs are all there gets no more.
+    fn too_many_of(&self, keeper: Option<&str>, id: &str) -> Result<Vec<String>, Problem> {
+        let Some(keeper) = keeper else { return Ok(Vec::new()) };
+        let is_kept = |crab: &Crab| crab.keeper.as_deref() == Some(keeper);
+        let mut inner = self.inner();
+        let others = inner.crabs.iter().filter(|(other, crab)| *other != id && is_kept(crab)).count();
+        let excess = (others + 1).saturating_sub(MOST_CRABS_OF_ONE);
+        let gone = inner.crabs.iter().filter(|(other, crab)| *other != id && is_kept(crab) && !crab.is_present).count();
+        if gone < excess {
+            let message = format!("this token has {others} crabs registered, and that is enough");
+            let problem = Problem::new(Status::TooMany, "too_many", message);
+            return Err(problem.hint("unregister some, or make another token: `sluice token create --scope worker`"));
+        }
+        Ok(inner.forget_gone(excess, |(other, crab)| other != id && is_kept(crab)))
     }
 
     /// A crab goes for good. What it holds is given to another.

@@ -14,6 +14,28 @@ use crate::crabs::{About, Complete, Connection, Post, Register, Sign, StartAttem
 use crate::missions::{self, NewMission};
 use crate::runs::SeenRun;
 
+/// The colonies of which somebody sees what is done there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum View {
+    /// All.
+    All,
+    /// This one, or none.
+    Of(Option<String>),
+}
+
+impl View {
+    fn shows(&self, colony: &Value) -> bool {
+        colony.as_str().is_some_and(|colony| self.shows_colony(colony))
+    }
+
+    fn shows_colony(&self, colony: &str) -> bool {
+        match self {
+            View::All => true,
+            View::Of(own) => own.as_deref() == Some(colony),
+        }
+    }
+}
+
 impl Service {
     /// Founds a colony.
     pub fn found_colony(&self, who: &Who, chosen: &Chosen, wanted: &NewColony) -> Result<Value, Problem> {
@@ -21,9 +43,20 @@ impl Service {
         colonies::found(&self.ground, "person", wanted, chosen.id.as_deref())
     }
 
-    /// All colonies.
-    pub fn colonies(&self) -> Vec<Value> {
-        colonies::list(&self.ground)
+    /// What of the colonies somebody sees: a worker its own, and of one that has none yet, which there are.
+    fn view(&self, who: &Who) -> View {
+        match who {
+            Who::Worker { token } => View::Of(self.tokens.colony_of(token)),
+            Who::Person { .. } | Who::Session { .. } | Who::Step { .. } | Who::Reader { .. } | Who::Nobody => View::All,
+        }
+    }
+
+    /// The colonies.
+    pub fn colonies(&self, who: &Who) -> Vec<Value> {
+        let view = self.view(who);
+        let mut all = colonies::list(&self.ground);
+        all.retain(|colony| view == View::Of(None) || view.shows(&colony["colony_id"]));
+        all
     }
 
     /// A crab comes.
@@ -40,9 +73,12 @@ impl Service {
         self.ground.crabs.unregister(&self.ground, keeper, id)
     }
 
-    /// All crabs.
-    pub fn crabs(&self) -> Vec<Value> {
-        self.ground.crabs.list()
+    /// The crabs.
+    pub fn crabs(&self, who: &Who) -> Vec<Value> {
+        let view = self.view(who);
+        let mut all = self.ground.crabs.list();
+        all.retain(|crab| view.shows(&crab["colony_id"]));
+        all
     }
 
     /// A crab listens.
@@ -101,8 +137,11 @@ impl Service {
     }
 
     /// Missions, oldest first.
-    pub fn missions(&self) -> Result<Vec<Value>, Problem> {
-        Ok(missions::list(&self.ground, &self.newest_first(true)?))
+    pub fn missions(&self, who: &Who) -> Result<Vec<Value>, Problem> {
+        let view = self.view(who);
+        let mut all = missions::list(&self.ground, &self.newest_first(true)?);
+        all.retain(|mission| view.shows(&mission["colony_id"]));
+        Ok(all)
     }
 
     /// The runs that are missions, newest first; with `all` also those that have ended.
@@ -113,14 +152,18 @@ impl Service {
     }
 
     /// A mission with its tasks.
-    pub fn mission(&self, id: &str) -> Result<Value, Problem> {
-        missions::show(&self.ground, id)
+    pub fn mission(&self, who: &Who, id: &str) -> Result<Value, Problem> {
+        let found = missions::show(&self.ground, id)?;
+        match self.view(who).shows(&found["colony_id"]) {
+            true => Ok(found),
+            false => Err(missions::none(id)),
+        }
     }
 
     /// The tasks of a mission, or of all that have not ended.
-    pub fn mission_tasks(&self, mission: Option<&str>) -> Result<Vec<Value>, Problem> {
+    pub fn mission_tasks(&self, who: &Who, mission: Option<&str>) -> Result<Vec<Value>, Problem> {
         match mission {
-            Some(id) => match missions::show(&self.ground, id)? {
+            Some(id) => match self.mission(who, id)? {
                 Value::Object(mut mission) => match mission.remove("tasks") {
                     Some(Value::Array(tasks)) => Ok(tasks),
                     _ => Ok(Vec::new()),
@@ -128,8 +171,8 @@ impl Service {
                 _ => Ok(Vec::new()),
             },
             None => {
-                let open = self.newest_first(false)?;
-                let missions = open.iter().rev();
+                let (open, view) = (self.newest_first(false)?, self.view(who));
+                let missions = open.iter().rev().filter(|seen| view.shows_colony(&seen.card.group));
                 Ok(missions.flat_map(|seen| missions::tasks(&self.ground, seen)).collect())
             }
         }
@@ -149,12 +192,15 @@ impl Service {
     }
 
     /// What stands where, in numbers and lists.
-    pub fn status(&self) -> Result<Value, Problem> {
-        let runs = self.newest_first(true)?;
-        let missions = missions::list(&self.ground, &runs);
+    pub fn status(&self, who: &Who) -> Result<Value, Problem> {
+        let view = self.view(who);
+        let mut runs = self.newest_first(true)?;
+        runs.retain(|seen| view.shows_colony(&seen.card.group));
+        let mut missions = missions::list(&self.ground, &runs);
+        missions.retain(|mission| view.shows(&mission["colony_id"]));
         let open = runs.iter().filter(|seen| seen.state.end.is_none());
         let tasks: Vec<Value> = open.flat_map(|seen| missions::tasks(&self.ground, seen)).collect();
-        let crabs = self.crabs();
+        let crabs = self.crabs(who);
         Ok(json!({
             "generated_at_ms": self.ground.clock.now().0,
             "summary": {
@@ -163,7 +209,7 @@ impl Service {
                 "missions": counted(&missions, "status"),
                 "tasks": counted(&tasks, "status"),
             },
-            "colonies": self.colonies(),
+            "colonies": self.colonies(who),
             "crabs": crabs,
             "missions": missions,
             "tasks": tasks,

@@ -110,6 +110,51 @@ fn a_worker_token_is_for_one_colony_and_one_role_and_sees_no_more_than_it_needs(
 }
 
 #[test]
+fn a_worker_sees_its_own_colony_alone_and_registers_so_many_crabs() {
+    let home = Home::new();
+    let workflows = home.place().join("workflows");
+    std::fs::create_dir_all(&workflows).unwrap();
+    let manifest =
+        "[workflow]\nname = \"one\"\n\n[[steps]]\nid = \"a\"\nprompt = \"{{mission_prompt}}\"\nrole = \"coder\"\n";
+    std::fs::write(workflows.join("one.toml"), manifest).unwrap();
+    let served = Served::start(&home, &[]);
+    let (_, person) = token(&home, &[]);
+    let post = |path: &str, secret: &str, body: Value| served.ask("POST", path, Some(secret), &body.to_string());
+    let found = |name: &str| post("/v1/colonies", &person, json!({ "name": name })).json()["colony_id"].clone();
+    let (reef, bay) = (found("reef"), found("bay"));
+    let mut missions = Vec::new();
+    for (colony, prompt) in [(&reef, "own words"), (&bay, "secret words"), (&json!("local"), "secret words")] {
+        let wanted = json!({ "colony_id": colony, "prompt": prompt, "workflow": "one" });
+        missions.push(post("/v1/missions", &person, wanted).json()["mission_id"].as_str().unwrap().to_owned());
+        post("/v1/missions", &person, json!({ "colony_id": colony, "prompt": prompt }));
+    }
+    let crab = |colony: &Value, id: &str| json!({ "colony_id": colony, "crab_id": id, "name": id, "role": "coder" });
+    assert_eq!(post("/v1/crabs/register", &person, crab(&bay, "secret-crab")).status, 200);
+    let (_, bound) = token(&home, &["--scope", "worker", "--colony", reef.as_str().unwrap()]);
+    let (_, free) = token(&home, &["--scope", "worker"]);
+    for path in ["/v1/missions", "/v1/tasks", "/v1/crabs", "/v1/status", "/v1/colonies"] {
+        let seen = |secret: &str| served.ask("GET", path, Some(secret), "").json().to_string();
+        assert!(!seen(&bound).contains("secret"), "{path}: {}", seen(&bound));
+        assert!(!seen(&bound).contains(bay.as_str().unwrap()), "{path}: {}", seen(&bound));
+        assert!(!seen(&free).contains("words"), "{path}: {}", seen(&free));
+    }
+    let tasks = |mission: &str| served.ask("GET", &format!("/v1/tasks?mission_id={mission}"), Some(&bound), "");
+    assert!(tasks(&missions[0]).json().to_string().contains("own words"));
+    for other in &missions[1..] {
+        assert_eq!(tasks(other).short(), "404 not_found");
+        assert_eq!(served.ask("GET", &format!("/v1/missions/{other}"), Some(&bound), "").short(), "404 not_found");
+    }
+    // So many crabs as can listen with one token, and one more when one of them has gone.
+    let register = |id: &str| post("/v1/crabs/register", &bound, crab(&reef, id)).short();
+    for number in 0..500 {
+        assert_eq!(register(&format!("crab-{number}")), "200");
+    }
+    assert_eq!((register("one-more"), register("crab-7")), ("429 too_many".to_owned(), "200".to_owned()));
+    assert_eq!(served.ask("DELETE", "/v1/crabs/crab-9", Some(&bound), "").status, 200);
+    assert_eq!(register("one-more"), "200");
+}
+
+#[test]
 fn a_token_ends_by_itself_and_everything_about_it_is_in_the_log_with_a_name() {
     let home = Home::new();
     let served = Served::start(&home, &[]);
