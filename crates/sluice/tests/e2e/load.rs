@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::home::{Home, LONG};
-use super::recipes::{grimoire, text};
+use super::recipes::text;
 use super::served::{Answer, Served, token};
 
 /// How many are asked for at once.
@@ -68,7 +68,11 @@ fn as_much_load_as_is_wanted() {
     std::fs::create_dir_all(home.place()).unwrap();
     let free = "[serve]\nrequests_per_second = 1000000\nburst = 1000000\n";
     std::fs::write(home.place().join("config.toml"), free).unwrap();
-    grimoire(&home, "mine", "steps:\n  - {name: one, type: script, command: 'echo fine'}\n");
+    // In a repository every run has a worktree, and git would be what is measured.
+    let folder = home.path("plain");
+    std::fs::create_dir_all(&folder).unwrap();
+    let mine = "name: mine\nsteps:\n  - {name: one, type: script, command: 'echo fine'}\n";
+    std::fs::write(folder.join("mine.yml"), mine).unwrap();
     std::fs::create_dir_all(home.path("prompts/workflows")).unwrap();
     let talk = "[workflow]\nname = \"talk\"\ndescription = \"A test\"\nversion = \"1.0.0\"\n\n[[steps]]\nid = \"talk\"\nrole = \"any\"\nprompt = \"Talk\"\n";
     std::fs::write(home.path("prompts/workflows/talk.toml"), talk).unwrap();
@@ -88,7 +92,7 @@ fn as_much_load_as_is_wanted() {
     println!("before        {:6.1} MiB", memory(&served, "VmRSS:"));
 
     let began = Instant::now();
-    let wanted = json!({ "recipe": "mine", "cwd": home.repository() });
+    let wanted = json!({ "recipe": "mine.yml", "cwd": folder });
     crowd(runs, |_| {
         let started = ask("POST", "/v1/recipe/runs", &wanted);
         assert_eq!(started.status, 200, "{started:?}");
