@@ -140,7 +140,7 @@ mod tests {
         let lists = (
             service.workflows().expect("a list").len(),
             read() - before,
-            service.missions().expect("a list").len(),
+            service.missions(&Who::person("somebody")).expect("a list").len(),
             read() - before,
             service.list_processes(true).expect("a list").len(),
             service.inbox().expect("a list").len(),
