@@ -13,6 +13,7 @@ use sluice_core::run::Report;
 use sluice_core::run::effect::Script;
 use sluice_worker::burrow::{Burrow, Wanted};
 use sluice_worker::git::{Git, GitError};
+use sluice_worker::passing::Passing;
 use sluice_worker::session::{Failure, Keeper, SessionId, boot_ms};
 
 use super::{FIRST_PAUSE, LONGEST_PAUSE, Worker, is_passing};
@@ -223,19 +224,18 @@ impl Worker {
     }
 
     /// Tries again for a while: a remote may be away for a moment, and the git of a worker that was killed may still be at
-    /// the same mirror.
+    /// the same mirror. What the machine is short of is waited for as long as the step is this worker's.
     fn patiently<T>(&self, job: &Job, act: impl Fn() -> Result<T, GitError>) -> Result<T, String> {
         let mut wait = FIRST_PAUSE;
         loop {
             match act() {
                 Ok(done) => return Ok(done),
-                Err(error) if wait > LONGEST_PAUSE || job.is_given_back() || self.is_leaving() => {
-                    return Err(described(&error));
-                }
+                Err(error) if job.is_given_back() || self.is_leaving() => return Err(described(&error)),
+                Err(error) if wait > LONGEST_PAUSE && !error.is_passing() => return Err(described(&error)),
                 Err(error) => self.bench.log.line(&format!("{} is tried again: {}", job.task, described(&error))),
             }
-            self.pause(wait);
-            wait *= 2;
+            self.pause(wait.min(LONGEST_PAUSE));
+            wait = wait.saturating_mul(2);
         }
     }
 
