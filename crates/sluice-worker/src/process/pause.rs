@@ -6,8 +6,8 @@ use std::time::Duration;
 use rustix::event::poll;
 use rustix::process::Signal;
 
-use super::identity::{Identity, Rest};
-use super::sweep::{below, timespec};
+use super::identity::{Identity, Rest, Stat, stat};
+use super::sweep::{below, is_kept, timespec};
 
 /// How often it is looked whether all have stopped. Mostly twice is enough.
 const MOST_LOOKS: usize = 500;
@@ -23,6 +23,8 @@ impl Paused {
     /// a look finds nobody who could. What was stopped before, by whomever, stays so afterwards.
     pub(crate) fn below(of: i32) -> Paused {
         let mut told = BTreeSet::new();
+        // These at once, however many others the machine has; a look at all of them takes long where there are thousands.
+        tell_children(of, &mut told);
         for _ in 0..MOST_LOOKS {
             let mut all_rest = true;
             // Who cannot be looked at is not taken for one who rests.
@@ -46,5 +48,20 @@ impl Paused {
         for identity in self.0 {
             identity.signal(Signal::CONT);
         }
+    }
+}
+
+/// Stops the children of a process, and theirs, as the kernel lists them. The list lacks some where others end meanwhile,
+/// and there is none on some kernels: it is a beginning.
+fn tell_children(of: i32, told: &mut BTreeSet<Identity>) {
+    let threads = std::fs::read_dir(format!("/proc/{of}/task")).into_iter().flatten().flatten();
+    let lists = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok());
+    let children: Vec<i32> = lists.flat_map(|list| list.split(' ').flat_map(str::parse).collect::<Vec<_>>()).collect();
+    let ours = |stat: &Stat| !stat.ended && is_kept(stat.pid).is_ok_and(|is_kept| !is_kept);
+    for found in children.into_iter().filter_map(stat).filter(ours) {
+        if found.rest == Rest::None && told.insert(found.identity()) {
+            found.identity().signal(Signal::STOP);
+        }
+        tell_children(found.pid, told);
     }
 }

@@ -25,7 +25,7 @@ const UNABLE: Duration = Duration::from_secs(1);
 /// it to leave something running; that would be malice, and against malice none of this helps.
 pub const KEPT: (&str, &str) = ("SLUICE_KEPT", "1");
 
-fn is_kept(pid: i32) -> io::Result<bool> {
+pub(super) fn is_kept(pid: i32) -> io::Result<bool> {
     carries(pid, &format!("{}={}", KEPT.0, KEPT.1))
 }
 

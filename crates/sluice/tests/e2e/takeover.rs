@@ -73,6 +73,8 @@ struct Stay {
     first: i64,
     last: i64,
     has_ended: bool,
+    /// The longest time between two of its lines, and when that began: how long it was paused.
+    rest: (i64, i64),
 }
 
 /// The stays at each step, in the order in which they began.
@@ -84,8 +86,11 @@ fn stays(log: &Path) -> BTreeMap<String, Vec<Stay>> {
         let at: i64 = at.parse().unwrap();
         let of_step = found.entry(name.to_owned()).or_default();
         match of_step.iter_mut().find(|stay| stay.pid == pid) {
-            Some(stay) => (stay.last, stay.has_ended) = (at, word == "end"),
-            None => of_step.push(Stay { pid: pid.to_owned(), first: at, last: at, has_ended: false }),
+            Some(stay) => {
+                stay.rest = stay.rest.max((at - stay.last, stay.last));
+                (stay.last, stay.has_ended) = (at, word == "end");
+            }
+            None => of_step.push(Stay { pid: pid.to_owned(), first: at, last: at, has_ended: false, rest: (0, at) }),
         }
     }
     found.values_mut().for_each(|stays| stays.sort_by_key(|stay| stay.first));
@@ -373,7 +378,10 @@ fn takeovers(times: u64, seed: u64) {
         both.change(fate);
         both.ended(&begun);
         let found = overlaps(&stays(&both.log));
-        assert!(found.is_empty(), "seed {seed}, takeover {number} ({fate:?}): {found:#?}");
+        let logs = || {
+            [&both.owner, &both.other].map(|side| std::fs::read_to_string(side.home.place().join("logs/engine.log")))
+        };
+        assert!(found.is_empty(), "seed {seed}, takeover {number} ({fate:?}): {found:#?}\n{:#?}", logs());
     }
     let stays = stays(&both.log);
     let all: usize = stays.values().map(Vec::len).sum();
