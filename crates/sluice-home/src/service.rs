@@ -215,7 +215,7 @@ pub(crate) fn wait(reporter: &Reporter, asked: &Asked, id: &str) -> Result<Recor
         if hindrance.is_none() && began.elapsed() < GIVE_UP {
             continue;
         }
-        let why = hindrance.unwrap_or_else(|| "the engine does not answer".into());
+        let why = hindrance.unwrap_or_else(|| "the engine has no answer from its store yet".into());
         if reporter.withdraw(asked) {
             return Err(Problem::unavailable(why).hint("nothing was done; ask again when that has passed"));
         }

@@ -4,7 +4,7 @@
 //! left half open. Never tries anything twice by itself: only the caller knows what may be repeated.
 
 use std::collections::HashMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::runtime::{Builder, Runtime};
 use tokio_postgres::error::SqlState;
@@ -18,6 +18,8 @@ const SHORT: Duration = Duration::from_secs(5);
 const PATIENCE: Duration = Duration::from_secs(30);
 /// How long a look-up may take: somebody waits for it, and can ask again.
 const LOOK_UP: Duration = Duration::from_secs(10);
+/// For how long after a look-up without an answer others are told so at once: those who waited behind it would wait as long.
+const SILENT: Duration = Duration::from_secs(1);
 /// When to ask again after the first failure; doubled by each further one.
 const FIRST_RETRY: Duration = Duration::from_millis(50);
 /// The longest such time.
@@ -53,6 +55,8 @@ pub(super) struct Link {
     place: String,
     session: Option<Session>,
     failures: u32,
+    /// Until when the server is taken for one that does not answer.
+    silent_until: Option<Instant>,
 }
 
 /// A connection with the statements it has prepared.
@@ -95,7 +99,7 @@ impl Link {
         }
         let runtime = Builder::new_current_thread().enable_io().enable_time().build();
         let runtime = runtime.map_err(|error| StoreError::Failed { place: place.clone(), source: error.into() })?;
-        Ok(Link { runtime, config, place, session: None, failures: 0 })
+        Ok(Link { runtime, config, place, session: None, failures: 0, silent_until: None })
     }
 
     pub(super) fn place(&self) -> &str {
@@ -109,6 +113,10 @@ impl Link {
     /// Asks something that changes nothing. A connection that broke while nobody used it is made again at once: what
     /// only reads may be asked twice.
     pub(super) fn read<T>(&mut self, work: impl AsyncFn(&mut Session) -> Result<T, Trouble>) -> Result<T, StoreError> {
+        if self.silent_until.is_some_and(|until| Instant::now() < until) {
+            let elapsed = std::io::Error::from(std::io::ErrorKind::TimedOut);
+            return Err(self.unavailable("does not answer", elapsed.into()));
+        }
         let was_open = self.session.is_some();
         match self.within(LOOK_UP, &work) {
             Err(StoreError::Unavailable { why: GONE, .. }) if was_open && self.failures == 1 => {
@@ -144,7 +152,7 @@ impl Link {
         });
         match done {
             Ok(Ok(answer)) => {
-                self.failures = 0;
+                (self.failures, self.silent_until) = (0, None);
                 Ok(answer)
             }
             Ok(Err(Trouble::Store(error))) => Err(error),
@@ -154,6 +162,7 @@ impl Link {
             }
             Err(elapsed) => {
                 self.session = None;
+                self.silent_until = Some(Instant::now() + SILENT);
                 Err(self.unavailable("does not answer", elapsed.into()))
             }
         }
