@@ -12,11 +12,10 @@ use sluice_dialect::catalogue::{
     Catalogue, Entry, HOME_FOLDER, Origin, REPOSITORY_FOLDERS, is_definition_file, load_path,
 };
 use sluice_dialect::{Definition, Sources};
-use sluice_worker::git::Repository;
+use sluice_worker::git::{Git, GitError, Repository};
 
 use crate::committed::Committed;
 use crate::ground::Ground;
-use crate::projects::open;
 
 /// A recipe that can be used.
 pub(crate) struct Shelved {
@@ -95,7 +94,15 @@ fn of_home(path: &Path) -> Option<Shelved> {
 }
 
 fn of_project(ground: &Ground, root: &Path, branch: &str) -> Option<Shelf> {
-    let repository = open(root, Some(branch)).ok()?;
+    let repository = match Repository::open(Git::default(), root, Some(branch)) {
+        Ok(repository) => repository,
+        // It was moved away, say: it is looked at again when there is something.
+        Err(GitError::NoRepository { .. } | GitError::File { .. }) => {
+            let signs = vec![root.join(".git")];
+            return Some(Shelf { branch: branch.to_owned(), looks: seen(root, &signs), signs, recipes: Vec::new() });
+        }
+        Err(_) => return None,
+    };
     let signs = signs(&repository);
     // Seen before it is read: what changes meanwhile is read again.
     let looks = seen(root, &signs);
