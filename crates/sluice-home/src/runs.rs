@@ -22,6 +22,8 @@ const PAGE: usize = 1000;
 const MOST_REMEMBERED: usize = 1000;
 /// Runs of so many steps together are remembered as they were seen; then they are read again.
 const MOST_STEPS: usize = 20_000;
+/// So many of them may have ended: hardly anybody looks at one twice, and the memory of a day's work would stay.
+const MOST_ENDED: usize = 100;
 
 /// The stream of a run.
 pub fn stream(id: &str) -> StreamId {
@@ -123,6 +125,8 @@ struct Remembered {
     runs: BTreeMap<String, SeenRun>,
     /// How many steps all of them have.
     steps: usize,
+    /// How many of them have ended.
+    ended: usize,
 }
 
 impl Looks {
@@ -146,9 +150,16 @@ impl Looks {
         if known.steps >= MOST_STEPS {
             *known = Remembered::default();
         }
+        if known.ended >= MOST_ENDED {
+            known.runs.retain(|_, seen| seen.card.open);
+            known.steps = known.runs.values().map(|seen| seen.state.steps.len()).sum();
+            known.ended = 0;
+        }
         known.steps += seen.state.steps.len();
+        known.ended += usize::from(!seen.card.open);
         if let Some(before) = known.runs.insert(seen.id.clone(), seen.clone()) {
             known.steps -= before.state.steps.len();
+            known.ended -= usize::from(!before.card.open);
         }
     }
 }
