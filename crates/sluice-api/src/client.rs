@@ -5,12 +5,14 @@
 
 mod listen;
 mod outside;
+mod silence;
 mod trust;
 mod way;
 
 use std::path::Path;
-use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
@@ -25,6 +27,7 @@ use serde::de::DeserializeOwned;
 use crate::problem::{ACCEPTED, Problem, Status};
 pub use listen::{Letters, letters};
 pub use outside::Outside;
+pub use silence::{SILENT, when_silent};
 use way::{Connection, Network, Way};
 
 /// Says which version of Sluice answers.
@@ -126,34 +129,54 @@ impl Client {
 
     /// Whether an engine answers, and how it is.
     pub fn health(&self) -> Result<Health, Problem> {
-        run(async {
+        run(self.attend((&Method::GET, silence::ANSWER), async {
             let answer = self.send(Method::GET, "/healthz", Bytes::new()).await?;
             let version = answer.headers().get(VERSION_HEADER).and_then(|value| value.to_str().ok());
             let version = version.unwrap_or_default().to_owned();
             let bytes = answer.into_body().collect().await.map_err(broken)?.to_bytes();
             let said: serde_json::Value = serde_json::from_slice(&bytes).unwrap_or_default();
             Ok(Health { version, serves: said["serves"].as_str().map(str::to_owned) })
-        })
+        }))
     }
 
     /// Reads lines until there are no more, or until `take` says that it has enough. They are read on a thread of their
     /// own, so that `take` may ask for other things meanwhile. Lines that are followed end only with the engine.
-    pub fn lines(&self, path: &str, mut take: impl FnMut(&str) -> bool) -> Result<(), Problem> {
+    pub fn lines(&self, path: &str, take: impl FnMut(&str) -> bool) -> Result<(), Problem> {
+        self.lines_within(path, None, take).map(drop)
+    }
+
+    /// The same for at most so long; whether that was enough.
+    pub fn lines_within(
+        &self,
+        path: &str,
+        within: Option<Duration>,
+        mut take: impl FnMut(&str) -> bool,
+    ) -> Result<bool, Problem> {
+        let until = within.and_then(|within| Instant::now().checked_add(within));
         let connection = self.connect()?;
         let end = connection.handle().map_err(|error| self.unreachable(&error))?;
         std::thread::scope(|scope| {
             let (sender, lines) = sync_channel::<String>(LINES_AHEAD);
             let reading = scope.spawn(move || run(self.read_lines(connection, path, &sender)));
-            for line in lines {
-                if !take(&line) {
-                    // Whoever reads there is woken by the end of the connection.
-                    end();
-                    return Ok(());
+            loop {
+                let line = match until {
+                    None => lines.recv().map_err(|_| RecvTimeoutError::Disconnected),
+                    Some(until) => lines.recv_timeout(until.saturating_duration_since(Instant::now())),
+                };
+                let in_time = line != Err(RecvTimeoutError::Timeout);
+                match line {
+                    Ok(line) if take(&line) => {}
+                    Ok(_) | Err(RecvTimeoutError::Timeout) => {
+                        // Whoever reads there is woken by the end of the connection.
+                        end();
+                        return Ok(in_time);
+                    }
+                    Err(RecvTimeoutError::Disconnected) => break,
                 }
             }
             reading.join().unwrap_or_else(|_| Err(Problem::fault("the answer could not be read")))?;
             match path.contains("follow=true") {
-                false => Ok(()),
+                false => Ok(true),
                 true => Err(Problem::new(Status::Unavailable, GONE, "the engine has ended")
                     .hint("the next command starts another; ask again")),
             }
@@ -167,8 +190,8 @@ impl Client {
         body: Option<&impl Serialize>,
     ) -> Result<T, Problem> {
         let body = body.map(serde_json::to_vec).transpose().map_err(|error| Problem::fault(error.to_string()))?;
-        run(async {
-            let answer = self.send(method, path, body.unwrap_or_default().into()).await?;
+        run(self.attend((&method, silence::ANSWER), async {
+            let answer = self.send(method.clone(), path, body.unwrap_or_default().into()).await?;
             let status = answer.status();
             note_damage(answer.headers());
             let bytes = answer.into_body().collect().await.map_err(broken)?.to_bytes();
@@ -183,11 +206,16 @@ impl Client {
             }
             serde_json::from_slice(&bytes)
                 .map_err(|error| Problem::fault(format!("the engine's answer cannot be read: {error}")))
-        })
+        }))
     }
 
     async fn send(&self, method: Method, path: &str, body: Bytes) -> Result<Response<Incoming>, Problem> {
-        self.exchange(self.connect()?, method, path, body).await
+        let (sender, connected) = tokio::sync::oneshot::channel();
+        let way = self.way.clone();
+        // An engine that is stopped may not even take the call, and that must not keep anybody from noticing.
+        std::thread::spawn(move || drop(sender.send(way.connect())));
+        let connection = connected.await.unwrap_or_else(|_| Err(std::io::ErrorKind::NotConnected.into()));
+        self.exchange(connection.map_err(|error| self.unreachable(&error))?, method, path, body).await
     }
 
     fn connect(&self) -> Result<Connection, Problem> {
@@ -232,15 +260,17 @@ impl Client {
 
     /// Hands the lines of an answer on as they come.
     async fn read_lines(&self, connection: Connection, path: &str, lines: &SyncSender<String>) -> Result<(), Problem> {
-        let (head, mut body) = self.exchange(connection, Method::GET, path, Bytes::new()).await?.into_parts();
+        let answer = self.exchange(connection, Method::GET, path, Bytes::new());
+        let (head, mut body) = self.attend((&Method::GET, silence::ANSWER), answer).await?.into_parts();
         note_damage(&head.headers);
         if !head.status.is_success() {
             let bytes = body.collect().await.map_err(broken)?.to_bytes();
             return Err(refused(head.status.as_u16(), &bytes));
         }
         let mut rest = Vec::new();
-        while let Some(frame) = body.frame().await {
-            let Ok(data) = frame.map_err(broken)?.into_data() else { continue };
+        let mut next = async || body.frame().await.transpose().map_err(broken);
+        while let Some(frame) = self.attend((&Method::GET, silence::LINE), next()).await? {
+            let Ok(data) = frame.into_data() else { continue };
             rest.extend_from_slice(&data);
             while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
                 let line: Vec<u8> = rest.drain(..=end).collect();

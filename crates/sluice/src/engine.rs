@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use sluice_api::client::GONE;
+use sluice_api::client::{GONE, SILENT};
 use sluice_api::{Client, Problem};
 use sluice_home::lock::Lock;
 use sluice_home::places::Places;
@@ -27,10 +27,14 @@ pub(crate) fn places() -> Result<Places, Failure> {
     })
 }
 
-/// The engine that runs, if one does.
-pub(crate) fn running(places: &Places) -> Option<Client> {
+/// The engine that runs, if one does. One that does not answer runs all the same.
+pub(crate) fn running(places: &Places) -> Result<Option<Client>, Failure> {
     let client = Client::new(&places.socket());
-    client.health().is_ok().then_some(client)
+    match client.health() {
+        Ok(_) => Ok(Some(client)),
+        Err(problem) if problem.code == SILENT => Err(problem.into()),
+        Err(_) => Ok(None),
+    }
 }
 
 /// The engine that `SLUICE_URL` names, else that of this home. If none runs here one is started; if an older one runs in
@@ -45,6 +49,7 @@ pub(crate) fn connect() -> Result<Client, Failure> {
         Ok(health) if health.serves.is_some() => return Ok(client),
         Ok(health) if !is_newer(env!("CARGO_PKG_VERSION"), &health.version) => return Ok(client),
         Ok(_) => drop(client.post::<serde_json::Value>("/v1/stop", &())),
+        Err(problem) if problem.code == SILENT => return Err(problem.into()),
         Err(_) => {}
     }
     start(&places)?;
@@ -116,7 +121,7 @@ fn start(places: &Places) -> Result<(), Failure> {
             .hint(format!("see {}", places.log().display()))
     };
     let _starting = starting(places)?;
-    if running(places).is_some() {
+    if running(places)?.is_some() {
         return Ok(());
     }
     // One that does not answer any more may still be on its way out.

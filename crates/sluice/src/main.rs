@@ -15,6 +15,7 @@ use rustix::process::umask;
 
 fn main() -> ExitCode {
     not_for_everybody();
+    sluice_api::client::when_silent(output::say);
     match args::read() {
         Ok((command, output)) => output.finish(command::run(command, output)),
         Err(answered) => answered,

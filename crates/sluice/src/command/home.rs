@@ -80,7 +80,7 @@ pub(crate) fn stop(output: Output) -> Result<Exit, Failure> {
         return Ok(Exit::Done);
     }
     let places = places()?;
-    match running(&places) {
+    match running(&places)? {
         None => told("no engine runs here", false),
         Some(client) => {
             client.post::<Value>("/v1/stop", &json!({}))?;
@@ -121,7 +121,7 @@ pub(crate) fn restore(arguments: &Restore, output: Output) -> Result<Exit, Failu
 
 pub(crate) fn doctor(arguments: &Doctor, output: Output) -> Result<Exit, Failure> {
     let places = places()?;
-    let engine = running(&places);
+    let engine = running(&places)?;
     let mut findings = sluice_home::doctor::examine(&places, engine.is_some(), arguments.deep);
     // Who is known to whom only the engine can say; if none runs, none is started for it.
     let list = engine.and_then(|engine| engine.get("/v1/workspaces").ok());
