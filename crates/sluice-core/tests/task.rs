@@ -92,6 +92,7 @@ plays! {
     a_crashed_reviewer_is_started_again,
     later_crashes_remain,
     two_open_moves_take_a_crash_away_once,
+    two_reviews_in_the_same_words,
     a_gate_that_fails_while_advancing_is_a_crash,
     the_worker_is_not_watched_during_the_review,
     a_late_reviewer_is_not_watched_by_the_next_state,

@@ -186,7 +186,7 @@ impl World {
         let section = |(title, text): &(String, String)| format!("## {title}\n{text}\n\n");
         let (commit, tree) = (Commit("c1".into()), Tree("t1".into()));
         let standing = Standing { head: Head::Branch("fix".into()), commit, tree, dirty: String::new() };
-        Evidence { body: self.body.iter().map(section).collect(), work: Work::Read(standing) }
+        Evidence { body: self.body.iter().map(section).collect(), work: Work::Read(standing), ..Evidence::default() }
     }
 
     fn end(&mut self, outcome: Outcome) {

@@ -47,6 +47,14 @@ fn bound_file(seen: &Seen) -> Option<PathBuf> {
     seen.state.workspace.bound().map(|name| task_file(Path::new(&name.0)))
 }
 
+/// Whether somebody has written the file in the worktree since the engine did: that writes the home's right after it.
+pub fn is_written(places: &Places, seen: &Seen) -> bool {
+    let time = |path: &Path| std::fs::symlink_metadata(path).and_then(|it| it.modified()).ok();
+    let home = time(&home_file(places, &seen.state.about.project, &seen.id));
+    let bound = bound_file(seen).and_then(|path| time(&path));
+    home.is_some_and(|home| bound.is_some_and(|bound| bound > home))
+}
+
 /// What an agent is told of the file of its task where TASK.md is the project's; a text that speaks of TASK.md means it.
 pub fn told(workspace: &Path, text: &str) -> String {
     let file = task_file(workspace);

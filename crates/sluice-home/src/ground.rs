@@ -203,7 +203,8 @@ impl Ground {
     /// What a task's files say now.
     pub fn evidence(&self, seen: &Seen) -> Result<Evidence, Problem> {
         let body = self.read_file(seen)?.text();
-        Ok(Evidence { body, work: crate::work::of(self, seen)? })
+        let is_written = files::is_written(&self.places, seen);
+        Ok(Evidence { body, is_written, work: crate::work::of(self, seen)? })
     }
 
     /// The name of a task's tmux session, if it has one.

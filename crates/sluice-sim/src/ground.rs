@@ -60,7 +60,8 @@ impl Sheet {
         let body = self.sections.iter().map(|(title, text)| format!("## {title}\n{text}\n\n")).collect();
         let head = Head::Branch(self.branch.clone());
         let (commit, tree) = (Commit(format!("commit-{}", self.commits)), Tree(format!("tree-{}", self.commits)));
-        Evidence { body, work: Work::Read(Standing { head, commit, tree, dirty: String::new() }) }
+        let work = Work::Read(Standing { head, commit, tree, dirty: String::new() });
+        Evidence { body, work, ..Evidence::default() }
     }
 
     /// Whether a section begins with this text.

@@ -23,6 +23,8 @@ pub enum Asker {
 pub struct Evidence {
     /// The body of TASK.md.
     pub body: String,
+    /// Whether somebody has written TASK.md since the engine last did, which it does with every move.
+    pub is_written: bool,
     /// What git says about the work.
     pub work: Work,
 }

@@ -81,7 +81,7 @@ pub(super) fn select(ledger: &Ledger<'_>, by: Asker, to: StateId, evidence: &Evi
             Some(guard) if !holds(ledger, guard) => guards.push(guard),
             Some(_) | None => {
                 may_take(ledger, by, edge, &way)?;
-                passes(ledger, edge, evidence, &way)?;
+                passes(ledger, by, edge, evidence, &way)?;
                 return Ok(id);
             }
         }
@@ -132,7 +132,7 @@ fn may_take(ledger: &Ledger<'_>, by: Asker, edge: &Transition, way: &str) -> Ans
     Err(Refusal::new(RefusalCode::NotYours, format!("Transition not allowed: {way} {why}")).hint(hint))
 }
 
-fn passes(ledger: &Ledger<'_>, edge: &Transition, evidence: &Evidence, way: &str) -> Answered {
+fn passes(ledger: &Ledger<'_>, by: Asker, edge: &Transition, evidence: &Evidence, way: &str) -> Answered {
     let Some(gate) = &edge.gate else { return Ok(()) };
     let refuse = |problem: &str, hint: String| {
         let message = format!("Transition not allowed: {way} needs `{}` in TASK.md: {problem}", gate.describe());
@@ -140,13 +140,24 @@ fn passes(ledger: &Ledger<'_>, edge: &Transition, evidence: &Evidence, way: &str
     };
     let again = format!("write `## {}` in TASK.md, then ask again", gate.title);
     match gate.test(&evidence.body) {
-        Ok(()) if gate.verdict.is_some() && !ledger.state.visit.is_new(gate, &evidence.body) => {
+        Ok(()) if gate.verdict.is_some() && !is_given_here(ledger, by, gate, evidence) => {
             let state = ledger.lifecycle.state_name(ledger.state.status);
             refuse(&format!("its verdict is from before the task entered `{state}`"), again)
         }
         Ok(()) => Ok(()),
         Err(failure) => refuse(&explain(gate, &failure), again),
     }
+}
+
+/// Whether a verdict was given since the task entered its status. Two reviews may say the same in the same words: what a
+/// reviewer has written since then, and takes for its verdict, is one.
+fn is_given_here(ledger: &Ledger<'_>, by: Asker, gate: &Gate, evidence: &Evidence) -> bool {
+    let agent = match by {
+        Asker::Session(id) => ledger.place_of(id).and_then(|place| ledger.state.session(place).agent()),
+        Asker::Person | Asker::Engine | Asker::Stranger => None,
+    };
+    let is_reviewers = agent.is_some_and(|agent| agent.role == Role::Reviewer);
+    ledger.state.visit.is_new(gate, &evidence.body) || (is_reviewers && evidence.is_written)
 }
 
 fn explain(gate: &Gate, failure: &GateFailure) -> String {

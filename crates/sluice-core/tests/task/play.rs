@@ -77,6 +77,8 @@ struct Player {
     state: Option<TaskState>,
     events: Vec<Event>,
     body: Vec<(String, String)>,
+    /// Whether somebody wrote since the last move.
+    is_written: bool,
     work: Work,
     now: i64,
     open: Vec<Effect>,
@@ -93,6 +95,7 @@ impl Player {
             state: None,
             events: Vec::new(),
             body: Vec::new(),
+            is_written: false,
             work: Work::Unseen,
             now: 0,
             open: Vec::new(),
@@ -108,7 +111,10 @@ impl Player {
         let (verb, rest) = what.split_once(' ').unwrap_or((what, ""));
         match verb {
             "create" => self.create(who, rest),
-            "writes" => self.write(rest),
+            "writes" => {
+                self.is_written = true;
+                self.write(rest)
+            }
             "commits" | "stands" | "dirties" | "unreadable" => self.work(verb, rest),
             "ok" | "fail" | "skip" => self.outcome(verb, rest),
             "settle" => {
@@ -136,7 +142,8 @@ impl Player {
 
     fn evidence(&self) -> Evidence {
         let section = |(title, text): &(String, String)| format!("## {title}\n{text}\n\n");
-        Evidence { body: self.body.iter().map(section).collect(), work: self.work.clone() }
+        let body = self.body.iter().map(section).collect();
+        Evidence { body, is_written: self.is_written, work: self.work.clone() }
     }
 
     /// `commits c1`: on its branch, with nothing beside it. `stands on other` or `on nothing`, `dirties a.txt`.
@@ -301,6 +308,7 @@ impl Player {
         };
         let mut said: Vec<String> =
             decision.events.iter().filter_map(|event| show::event(&self.lifecycle, event)).collect();
+        self.is_written &= !decision.events.iter().any(|event| matches!(event, Event::Moved(_)));
         self.events.extend(decision.events.iter().cloned());
         let state = TaskState::fold(&self.lifecycle, &self.events).unwrap();
         state.check_invariants(&self.lifecycle).unwrap();

@@ -37,7 +37,7 @@ fn evidence(throw: &Throw) -> Evidence {
         4 => "## Handoff\nDONE: b\n\n## Review\nVerdict: PASS\n",
         _ => "## Review\nVerdict: FAIL\nagain\n",
     };
-    Evidence { body: body.to_owned(), work: work(throw) }
+    Evidence { body: body.to_owned(), work: work(throw), ..Evidence::default() }
 }
 
 fn work(throw: &Throw) -> Work {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use sluice_core::name::StateName;
 use sluice_core::run::{Outcome, Report};
-use sluice_core::task::input::{Found, Outcome as Ended, Room, Work};
+use sluice_core::task::input::{Found, Outcome as Ended, Room};
 use sluice_core::task::session::{Exit, Role, SessionId};
 use sluice_core::task::{Asker, Evidence, Input, Instruction};
 use sluice_engine::actor::{Outcome as Done, Said};
@@ -153,7 +153,7 @@ impl World {
             (Role::Reviewer, true) => format!("## Review\nVerdict: PASS\n{text}\n"),
             (Role::Reviewer, false) => format!("## Review\nVerdict: FAIL\n{text}\n"),
         };
-        let evidence = |body: String| Evidence { body, work: Work::Unseen };
+        let evidence = |body: String| Evidence { body, ..Evidence::default() };
         let tell = |input: Input| {
             reporter.send(Message::Say { token: None, stream: stream.clone(), said: Said::Task(input) });
         };
