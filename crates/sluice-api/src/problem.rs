@@ -124,11 +124,15 @@ impl Problem {
         Problem::new(Status::Unavailable, "unavailable", message)
     }
 
-    /// What was asked is on its way to the store, and is done when that answers: it will have this id.
+    /// What was asked is on its way to the store, and is done when that answers: it will have this id. An engine that ends
+    /// before that takes it along.
     pub fn accepted(id: &str, why: &str) -> Self {
-        let message = format!("{why}; `{id}` is on its way to the store, and is there when that answers");
+        let message = format!("{why}; `{id}` is on its way to the store, and is there once that has answered");
         let problem = Problem { id: Some(id.into()), ..Problem::new(Status::Accepted, ACCEPTED, message) };
-        problem.hint("look whether it is there; do not ask for it again")
+        problem.hint(format!(
+            "look whether `{id}` is there before you ask again: an engine that ends meanwhile may never have stored it; asked \
+             again with the same `Idempotency-Key`, nothing is made twice"
+        ))
     }
 
     /// Whether what was asked is on its way to the store.

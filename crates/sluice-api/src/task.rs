@@ -39,6 +39,15 @@ pub struct Task {
     pub idle_seconds: Option<u64>,
     /// Why a person should look.
     pub attention: Option<String>,
+    /// Whether nothing goes on before a person does something.
+    #[serde(default)]
+    pub needs_person: bool,
+    /// The statuses that it can have, by its lifecycle.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub statuses: Vec<String>,
+    /// The last lines of an agent that has died; only where one task is shown.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub last_lines: Vec<String>,
     /// Where the pull request is.
     pub pr_url: Option<String>,
     /// The run that its state has started.

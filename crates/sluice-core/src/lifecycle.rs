@@ -330,6 +330,19 @@ impl Lifecycle {
         }
     }
 
+    /// Whether only a person leads a task out of a state: no agent may, no rule does, and no run is started there.
+    pub fn is_left_by_persons(&self, state: StateId) -> bool {
+        let leads_on = |reaction: &Reaction| match reaction {
+            Reaction::Advance(_) | Reaction::Choose(_) => true,
+            Reaction::Crash { stuck_after, .. } => stuck_after.is_some(),
+            Reaction::MarkDead => false,
+        };
+        let is_persons = |edge: &Transition| matches!(self.takers(edge), Takers::Persons(_));
+        self.state(state).run.is_none()
+            && !self.exits.rules.iter().any(|rule| rule.state == state && leads_on(&rule.reaction))
+            && self.transitions.iter().filter(|edge| edge.from == state).all(is_persons)
+    }
+
     /// The state called `name`.
     pub fn find(&self, name: &str) -> Option<StateId> {
         let index = self.states.iter().position(|state| state.name.as_str() == name)?;

@@ -107,6 +107,9 @@ refusals! {
     LeaseLost = "lease_lost";
 }
 
+/// What stands in a hint for the id of what was asked, which a machine does not know. The host puts it in.
+pub const ASKED: &str = "<id>";
+
 /// An input that is refused: why, and the way out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {

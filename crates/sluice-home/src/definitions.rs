@@ -48,6 +48,9 @@ pub struct Chosen {
     pub pinned: Vec<u8>,
 }
 
+/// What a lifecycle is called where one is looked for.
+const LIFECYCLE: &str = "workflow";
+
 /// A definition that was found, as it can be read now.
 pub(crate) struct Found {
     /// Its file.
@@ -65,7 +68,12 @@ pub(crate) fn find(ground: &Ground, what: &str, name: &str, root: &Path, reading
     let home = ground.places.home();
     let places = Places { repository: Some(root.to_owned()), home: Some(home.to_owned()) };
     let none = |catalogue: &Catalogue, place: &str| {
-        let known: Vec<&str> = catalogue.entries.iter().map(Entry::name).collect();
+        let is_such = |entry: &&Entry| match entry.load(&mut Sources::new()).definition {
+            Some(Definition::Lifecycle(_)) => what == LIFECYCLE,
+            Some(Definition::Recipe(_)) => what != LIFECYCLE,
+            None => false,
+        };
+        let known: Vec<&str> = catalogue.entries.iter().filter(is_such).map(Entry::name).collect();
         Problem::not_found(format!("there is no {what} `{name}`{place}"))
             .hint(format!("known here: {}", known.join(", ")))
     };
@@ -104,7 +112,7 @@ fn cure(home: &Path) -> String {
 /// The lifecycle of this name, seen from a repository. It must be usable now; one that was pinned earlier goes on whatever
 /// becomes of its file.
 pub(crate) fn lifecycle(ground: &Ground, name: &str, root: &Path, reading: Reading) -> Result<Chosen, Problem> {
-    let Found { path, bytes, loaded, .. } = find(ground, "workflow", name, root, reading)?;
+    let Found { path, bytes, loaded, .. } = find(ground, LIFECYCLE, name, root, reading)?;
     let unusable = |why: String| {
         Problem::new(Status::Refused, "unusable_workflow", format!("the workflow `{name}` cannot be used: {why}"))
             .hint(format!("`sluice check {}` shows every problem", path.display()))

@@ -69,7 +69,7 @@ pub(crate) fn carry_out(ground: &Ground, seen: &Seen, mut intent: Intent) -> Res
     let begun = intent.base.take();
     intent.base = Some(match &begun {
         Some(base) => base.clone(),
-        None => pool.repository().default_commit().map_err(|error| said(&error))?,
+        None => pool.repository().default_commit().map_err(|error| said(&error, &seen.id))?,
     });
     let request = Request {
         branch: &about.branch,
@@ -113,7 +113,7 @@ fn undone(
     intent: &Intent,
     error: &GitError,
 ) -> Result<Problem, Problem> {
-    let problem = said(error);
+    let problem = said(error, task);
     let has = |commit: Option<&str>| contains(repository, intent.commit.as_deref(), commit);
     let is_begun = ground.checkouts.change(repository, || {
         make_good(repository)?;
@@ -164,12 +164,15 @@ pub(crate) fn finish(ground: &Ground, task: &str) -> Result<Option<(Merged, Reco
         return forget(ground, task).map(|()| None);
     };
     let (_, pool) = ground.pool_of(&seen)?;
-    ground.checkouts.change(pool.repository(), || make_good(pool.repository())).map_err(|error| said(&error))?;
+    ground
+        .checkouts
+        .change(pool.repository(), || make_good(pool.repository()))
+        .map_err(|error| said(&error, &seen.id))?;
     carry_out(ground, &seen, intent).map(Some)
 }
 
 /// What a merge that was not made says.
-fn said(error: &GitError) -> Problem {
+fn said(error: &GitError, task: &str) -> Problem {
     let code = match error {
         GitError::NothingToMerge { .. } | GitError::NoBranch { .. } => RefusalCode::NothingToMerge,
         GitError::PrOpen { .. } => RefusalCode::PrOpen,
@@ -182,7 +185,15 @@ fn said(error: &GitError) -> Problem {
             };
         }
     };
-    Problem::new(Status::Refused, code.as_str(), format!("Merge not allowed: {}", described(error)))
+    let problem = Problem::new(Status::Refused, code.as_str(), format!("Merge not allowed: {}", described(error)));
+    if code == RefusalCode::NothingToMerge {
+        let close = format!("`sluice task update {task} --status done` closes the task");
+        return problem.hint(format!("{close}, `sluice task cancel {task}` gives it up"));
+    }
+    if code == RefusalCode::PrElsewhere {
+        return problem.hint(format!("`sluice task create-pr {task}` opens another; --local merges here all the same"));
+    }
+    problem
 }
 
 fn folder(ground: &Ground) -> PathBuf {

@@ -188,7 +188,8 @@ fn put(all: &mut BTreeMap<String, Project>, project: Project) -> Result<Project,
     let place = |project: &Project| Path::new(&project.path).canonicalize().unwrap_or_else(|_| (&project.path).into());
     if let Some(other) = all.values().find(|other| place(other) == place(&project)) {
         let message = format!("the repository {} is the project `{}` already", project.path, shown(&other.name));
-        return Err(exists(message).hint("`sluice project update` changes it, --name gives it another name"));
+        return Err(exists(message)
+            .hint(format!("it is there to be used; `sluice project update {} …` changes it", shown(&other.name))));
     }
     all.insert(project.name.clone(), project.clone());
     Ok(project)

@@ -36,7 +36,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use sluice_api::problem::{Problem, Status};
-use sluice_core::machine::{Refusal, RefusalCode};
+use sluice_core::machine::{ASKED, Refusal, RefusalCode};
 use sluice_core::task::input::Room;
 use sluice_core::task::{Asker, Input};
 use sluice_engine::actor::Said;
@@ -231,7 +231,11 @@ pub(crate) fn wait(reporter: &Reporter, asked: &Asked, id: &str) -> Result<Recor
 fn answered(answer: Option<Answer>, id: &str) -> Result<Recorded, Problem> {
     match answer {
         Some(Answer::Done(recorded)) => Ok(recorded),
-        Some(Answer::Refused(refusal)) => Err(refused(&refusal)),
+        Some(Answer::Refused(refusal)) => {
+            let problem = refused(&refusal);
+            let hint = problem.hint.map(|hint| hint.replace(ASKED, id));
+            Err(Problem { hint, ..problem })
+        }
         Some(Answer::NotFound) => Err(Problem::not_found(format!("there is no `{id}`"))),
         Some(Answer::Conflict) => {
             let message = format!("{id} was changed by somebody else at the same time");

@@ -7,7 +7,7 @@ use sluice_core::task::Event;
 use sluice_core::task::event::Settlement;
 use sluice_core::task::input::Update;
 use sluice_core::task::session::{Change, Exit, Place};
-use sluice_core::task::state::{Pulse, Workspace};
+use sluice_core::task::state::{Attention, Pulse, Workspace};
 use sluice_engine::codec::task_event;
 use sluice_store::Logged;
 
@@ -58,10 +58,23 @@ pub fn task(seen: &Seen, beside: Beside) -> Task {
         idle_seconds: beside.idle_seconds,
         attention: state.attention.as_ref().map(ToString::to_string),
         pr_url: state.pull_request.clone(),
+        needs_person: needs_person(seen),
+        statuses: seen.lifecycle.states.iter().map(|state| state.name.to_string()).collect(),
+        last_lines: Vec::new(),
         run: state.run_here().map(|run| run.id.clone()),
         created_at: written(seen.card.created),
         updated_at: written(seen.card.updated),
     }
+}
+
+/// Whether nothing goes on before a person does something. A task that waits for a worktree gets one when it is its turn.
+fn needs_person(seen: &Seen) -> bool {
+    let state = &seen.state;
+    let is_asked = match &state.attention {
+        Some(attention) => *attention != Attention::PoolFull,
+        None => seen.lifecycle.is_left_by_persons(state.status) && seen.open_effects.is_empty(),
+    };
+    seen.card.open && is_asked
 }
 
 /// What an event is about, if it is known: it gives the numbers names.

@@ -14,7 +14,7 @@ use axum::response::Response;
 use http_body_util::BodyExt;
 use sluice_api::Problem;
 use sluice_api::problem::Status;
-use sluice_home::service::{Chosen, Key, Known, Service};
+use sluice_home::service::{Chosen, Key, Known, Service, Who};
 
 use crate::answer::{self, Refused, refuse};
 use crate::caller::Caller;
@@ -25,6 +25,8 @@ use crate::table::Operation;
 pub(crate) const HEADER: &str = "idempotency-key";
 /// The header of an answer that was given before.
 const REPLAYED: &str = "idempotency-replayed";
+/// Whose keys those are that the owner of the home shows at the socket.
+const AT_SOCKET: &str = "socket";
 /// The longest name.
 const LONGEST_KEY: usize = 255;
 
@@ -84,7 +86,11 @@ pub(crate) async fn keyed(State(keyed): State<Keyed>, request: Request, next: Ne
     let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned()).unwrap_or_default();
     let creates = request.method() == Method::POST && keyed.creating.contains(route.as_str());
     let Some(shown) = request.headers().get(HEADER).filter(|_| creates) else { return next.run(request).await };
-    let Some(key) = key(shown, request.extensions().get::<Caller>(), &route) else {
+    let who = match asker(&keyed.app, request.extensions().get::<Caller>().cloned()).await {
+        Ok(who) => who,
+        Err(problem) => return refuse(&problem),
+    };
+    let Some(key) = key(shown, &who, &route) else {
         let problem = Problem::bad_request(format!("`Idempotency-Key` has 1 to {LONGEST_KEY} plain letters"));
         return refuse(&problem);
     };
@@ -110,11 +116,22 @@ pub(crate) async fn keyed(State(keyed): State<Keyed>, request: Request, next: Ne
     end(&keyed.app, key, response, route == "/v1/tokens").await
 }
 
-fn key(shown: &HeaderValue, caller: Option<&Caller>, route: &str) -> Option<Key> {
+fn key(shown: &HeaderValue, who: &str, route: &str) -> Option<Key> {
     let text = shown.to_str().ok()?;
     let is_plain = (1..=LONGEST_KEY).contains(&text.len());
-    let who = caller.and_then(Caller::token).unwrap_or("socket");
     is_plain.then(|| Key::new(who, route, text))
+}
+
+/// Whose keys these are: those of a token, at the socket those of its owner, and there of each session.
+async fn asker(app: &Arc<App>, caller: Option<Caller>) -> Result<String, Problem> {
+    match caller {
+        Some(Caller::Bearer(bearer)) => Ok(bearer.token),
+        Some(process @ Caller::Process(_)) => {
+            let label = |who: Who| if who.is_person() { AT_SOCKET.to_owned() } else { who.label() };
+            asked(app, move |service| process.who(service).map(label)).await
+        }
+        None => Ok(AT_SOCKET.to_owned()),
+    }
 }
 
 /// What is to be done about a request.

@@ -76,6 +76,13 @@ pub fn redacted(text: &str) -> String {
     Redactor::default().text(text)
 }
 
+/// What a person sees of some bytes on a terminal: without what only the terminal obeys.
+pub fn shown_of(bytes: &[u8]) -> String {
+    let mut shown = Shown::of(bytes);
+    let bytes: Vec<u8> = std::iter::from_fn(|| shown.next()).collect();
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
 fn is_telling(name: &str) -> bool {
     // How many tokens a model may use is no secret.
     let name = name.to_ascii_uppercase().replace("TOKENS", "");

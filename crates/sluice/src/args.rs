@@ -7,7 +7,7 @@ use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
-use crate::output::{Exit, Failure, Output};
+use crate::output::{Exit, Failure, Output, harmless};
 
 mod home;
 mod project;
@@ -201,7 +201,7 @@ fn answer(error: &clap::Error) -> ExitCode {
     let wants_json = std::env::args_os().any(|argument| argument == "--json");
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
-            crate::output::print(&error.render().ansi().to_string());
+            crate::output::print_coloured(&error.render().ansi().to_string());
             Exit::Done.into()
         }
         _ if wants_json => {
@@ -209,7 +209,12 @@ fn answer(error: &clap::Error) -> ExitCode {
             Exit::Usage.into()
         }
         _ => {
-            let _ = error.print();
+            // It repeats what it was given, which somebody else may have written: then it has no colours at all.
+            let is_plain = |word: std::ffi::OsString| word.to_str().is_some_and(|word| harmless(word) == word);
+            match std::env::args_os().all(is_plain) {
+                true => drop(error.print()),
+                false => crate::output::say(error.render().to_string().trim_end()),
+            }
             Exit::Usage.into()
         }
     }

@@ -1,10 +1,14 @@
 //! How a command answers: data to stdout, the rest to stderr, and an exit code that scripts can rely on.
+//!
+//! Whatever is shown to people goes through [`print`] and [`say`], which make it harmless: most of it was written by others.
+//! Only what we colour ourselves goes past them.
 
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::process::ExitCode;
 
 use serde_json::json;
 use sluice_api::problem::{Problem, Status};
+use sluice_core::machine::RefusalCode;
 
 /// What the exit code says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,29 +113,42 @@ impl Output {
         match self {
             Output::Json => print_json(&failure.document()),
             Output::People => {
-                say(&format!("error: {}", harmless(&failure.message)));
+                say(&format!("error: {}", failure.message));
                 if let Some(hint) = &failure.hint {
-                    say(&format!("hint: {}", harmless(hint)));
+                    say(&format!("hint: {hint}"));
+                }
+                if let Some(code) = RefusalCode::parse(&failure.code) {
+                    say(&format!("note: `sluice workflow explain {}` tells more about this refusal", code.as_str()));
                 }
             }
         }
     }
 }
 
-/// Writes data to stdout.
+/// Writes data to stdout, for people.
 pub(crate) fn print(text: &str) {
+    print_coloured(&harmless(text));
+}
+
+/// Writes what others have written to stdout: byte by byte into a file or to a program, harmless on a terminal.
+pub(crate) fn print_as_written(bytes: &[u8]) {
+    if io::stdout().is_terminal() { print(&String::from_utf8_lossy(bytes)) } else { print_bytes(bytes) }
+}
+
+/// Writes to stdout what we have coloured ourselves. What others have written in it has been made harmless.
+pub(crate) fn print_coloured(text: &str) {
     let mut stdout = anstream::stdout().lock();
     written(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()));
 }
 
-/// A text of somebody else's, with what a terminal would obey made visible. Lines and tabs stay.
+/// A text with what a terminal would obey made visible, and what would show it in another order. Lines and tabs stay.
 pub(crate) fn harmless(text: &str) -> String {
     let shown = |letter: char| match letter {
         '\n' | '\t' => letter.to_string(),
         // As `cat -v` shows them.
         '\0'..='\u{1f}' => format!("^{}", u8::try_from(letter).map_or('?', |byte| char::from(byte + b'@'))),
         '\u{7f}' => "^?".to_owned(),
-        '\u{80}'..='\u{9f}' => letter.escape_unicode().to_string(),
+        '\u{80}'..='\u{9f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => letter.escape_unicode().to_string(),
         other => other.to_string(),
     };
     text.replace("\r\n", "\n").chars().map(shown).collect()
@@ -163,6 +180,11 @@ pub(crate) fn print_json(document: &serde_json::Value) {
 
 /// Tells a person something on stderr.
 pub(crate) fn say(line: &str) {
+    say_coloured(&harmless(line));
+}
+
+/// The same with what we have coloured ourselves. What others have written in it has been made harmless.
+pub(crate) fn say_coloured(line: &str) {
     let _ = writeln!(anstream::stderr().lock(), "{line}");
 }
 
@@ -173,8 +195,8 @@ mod tests {
     #[test]
     fn what_a_terminal_would_obey_is_shown() {
         assert_eq!(
-            harmless("\u{1b}]0;owned\u{7}ok\r\n\tred\u{1b}[31m\u{9b}1m\u{7f}é"),
-            "^[]0;owned^Gok\n\tred^[[31m\\u{9b}1m^?é"
+            harmless("\u{1b}]0;owned\u{7}ok\r\n\tred\u{1b}[31m\u{9b}1m\u{7f}é\u{202e}"),
+            "^[]0;owned^Gok\n\tred^[[31m\\u{9b}1m^?é\\u{202e}"
         );
     }
 }

@@ -28,3 +28,17 @@ pub(crate) fn line(text: &str, longest: usize) -> String {
         Some(_) => clean.chars().take(longest.saturating_sub(1)).chain(['…']).collect(),
     }
 }
+
+/// That there is nothing to show of what is open, and how much has ended.
+pub(crate) fn none(what: &str, ended: usize, and_more: bool, way: &str) -> String {
+    match (ended, and_more) {
+        (0, false) => format!("no {what}s; {way}"),
+        (1, false) => format!("no open {what}s, and 1 that has ended: `sluice {what} list --all` shows it"),
+        (ended, false) => {
+            format!("no open {what}s, and {ended} that have ended: `sluice {what} list --all` shows them")
+        }
+        (ended, true) => {
+            format!("no open {what}s, and more than {ended} that have ended: `sluice {what} list --all` shows them")
+        }
+    }
+}

@@ -67,6 +67,7 @@ mod e2e {
     pub(crate) mod typing;
     pub(crate) mod uncommitted;
     pub(crate) mod verification;
+    pub(crate) mod words;
     pub(crate) mod work_at_risk;
     pub(crate) mod workflow_api;
 }

@@ -12,8 +12,8 @@ use super::ledger::Ledger;
 use super::moves::{self, DONE};
 use super::state::{Attention, EdgeId, Judged};
 use crate::artifact::Verdict;
-use crate::lifecycle::StateId;
-use crate::machine::{Refusal, RefusalCode};
+use crate::lifecycle::{Hook, StateId, Transition};
+use crate::machine::{ASKED, Refusal, RefusalCode};
 
 /// How much of a commit's name a message shows.
 const SHORT: usize = 12;
@@ -41,8 +41,8 @@ pub(super) fn may(ledger: &Ledger<'_>, by: Asker, force: bool, evidence: &Eviden
     let gate = edge_at(ledger.lifecycle, edge).and_then(|edge| edge.gate.as_ref());
     match (gate.and_then(|gate| gate.verdict), &ledger.state.judged) {
         (Some(test), _) if test.wanted == Verdict::Pass => Ok(()),
-        (Some(_), _) => Err(failed("the way to `done` asks for the verdict FAIL")),
-        (None, Some(judged)) => judges(judged, standing),
+        (Some(_), _) => Err(failed(ledger, "the way to `done` asks for the verdict FAIL")),
+        (None, Some(judged)) => judges(ledger, judged, standing),
         (None, None) => Ok(()),
     }
 }
@@ -56,7 +56,7 @@ fn on_branch(ledger: &Ledger<'_>, standing: &Standing) -> Answered {
         Head::Branch(name) => (
             format!("on `{name}`, at {at}"),
             format!(
-                "`sluice task update --branch {name}` makes that the task's branch; or `git switch {branch}` there"
+                "`sluice task update {ASKED} --branch {name}` makes that the task's branch; or `git switch {branch}` there"
             ),
         ),
         Head::Detached => (
@@ -79,7 +79,7 @@ fn committed(standing: &Standing) -> Answered {
 }
 
 /// The verdict is a PASS, and was given for exactly this.
-fn judges(judged: &Judged, standing: Option<&Standing>) -> Answered {
+fn judges(ledger: &Ledger<'_>, judged: &Judged, standing: Option<&Standing>) -> Answered {
     let same = match (standing, &judged.commit, &judged.tree) {
         // Its branch is gone: what was judged is all there is.
         (None, _, _) => true,
@@ -90,18 +90,52 @@ fn judges(judged: &Judged, standing: Option<&Standing>) -> Answered {
     };
     match (same, judged.verdict) {
         (true, Verdict::Pass) => Ok(()),
-        (true, Verdict::Fail) => Err(failed("the last verdict is FAIL, and nothing has changed since")),
-        (false, _) => Err(stale(judged, standing)),
+        (true, Verdict::Fail) => Err(failed(ledger, "the last verdict is FAIL, and nothing has changed since")),
+        (false, _) => Err(stale(ledger, judged, standing)),
     }
 }
 
-fn failed(why: &str) -> Refusal {
+fn failed(ledger: &Ledger<'_>, why: &str) -> Refusal {
     let message = format!("Merge not allowed: {why}");
     Refusal::new(RefusalCode::FailedVerdict, message)
-        .hint("mend what the review found and have it reviewed again, or merge against the verdict with --force")
+        .hint(format!("{}; --force merges against the verdict", again(ledger)))
 }
 
-fn stale(judged: &Judged, standing: Option<&Standing>) -> Refusal {
+/// How a person has the work judged again from here. Many a lifecycle knows no way back.
+fn again(ledger: &Ledger<'_>) -> String {
+    let here = ledger.state.status;
+    let from = |state: StateId| ledger.lifecycle.transitions.iter().filter(move |edge| edge.from == state);
+    let is_judged =
+        |state: StateId| from(state).any(|edge| edge.gate.as_ref().is_some_and(|gate| gate.verdict.is_some()));
+    // The nearest first; each state with the transition by which it is reached from here.
+    let mut reached: Vec<(StateId, &Transition)> = Vec::new();
+    let mut next = 0;
+    for edge in from(here).filter(|edge| edge.gate.is_none()) {
+        reached.push((edge.to, edge));
+    }
+    while let Some((state, first)) = reached.get(next).copied() {
+        if state != here && is_judged(state) {
+            let tells = first.hooks.iter().any(|hook| matches!(hook, Hook::NotifyWorker { .. }));
+            let to = ledger.lifecycle.state_name(first.to);
+            return match tells {
+                true => format!("`sluice task request-changes {ASKED} --message TEXT` has it mended and judged again"),
+                false => format!("`sluice task update {ASKED} --status {to}` has it judged again"),
+            };
+        }
+        for edge in from(state) {
+            if edge.to != here && !reached.iter().any(|(known, _)| *known == edge.to) {
+                reached.push((edge.to, first));
+            }
+        }
+        next += 1;
+    }
+    format!(
+        "look at the work yourself: no transition leads from `{}` back to a review",
+        ledger.lifecycle.state_name(here)
+    )
+}
+
+fn stale(ledger: &Ledger<'_>, judged: &Judged, standing: Option<&Standing>) -> Refusal {
     let now = standing.map_or("unknown", |standing| short(&standing.commit.0));
     let given = match (&judged.commit, &judged.tree) {
         (Some(commit), _) if judged.dirty => format!("{} with changes that no commit had", short(&commit.0)),
@@ -111,7 +145,7 @@ fn stale(judged: &Judged, standing: Option<&Standing>) -> Refusal {
     };
     let verdict = judged.verdict.word();
     let message = format!("Merge not allowed: the verdict {verdict} was given for {given}, and the work is now {now}");
-    Refusal::new(RefusalCode::StaleVerdict, message).hint("have it reviewed again, or merge with --force")
+    Refusal::new(RefusalCode::StaleVerdict, message).hint(format!("{}; --force merges it as it is now", again(ledger)))
 }
 
 fn short(id: &str) -> &str {

@@ -119,7 +119,7 @@ impl Service {
     fn agent_of(&self, task: &str) -> Result<Who, Problem> {
         let no = |why: &str| {
             Problem::new(Status::Forbidden, "no_session", format!("task {task} {why}, so nobody can speak for it"))
-                .hint("`sluice task respawn` starts its agent again")
+                .hint(format!("`sluice task respawn {task}` starts its agent again"))
         };
         let seen = self.ground.tasks.load(task)?.ok_or_else(|| no("is gone"))?;
         let agent = Some(&seen.state.main).filter(|main| main.is_living()).and_then(|main| main.agent());

@@ -188,12 +188,13 @@ impl Service {
         let Some(agent) = agents.filter_map(|session| session.agent()).next() else {
             let message = format!("task {} has no living session", seen.id);
             return Err(Problem::new(Status::Refused, RefusalCode::NotReady.as_str(), message)
-                .hint("`sluice task respawn` starts one"));
+                .hint(format!("`sluice task respawn {}` starts one", seen.id)));
         };
         let session = session_id(&seen.id, agent.id).map_err(Problem::fault)?;
         let failed = |why: String| {
             let message = format!("the text did not reach the agent: {}", shown(&why));
-            Problem::new(Status::Refused, "not_delivered", message).hint("`sluice task attach` shows what it is doing")
+            Problem::new(Status::Refused, "not_delivered", message)
+                .hint(format!("`sluice task attach {}` shows what it is doing", seen.id))
         };
         match self.ground.sessions.say(&session, &Say::new(text)).map_err(|failure| failed(described(&failure)))? {
             Delivery::Delivered { .. } => self.settled(who, &seen.id, Recorded::default()),

@@ -5,13 +5,16 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use sluice_api::problem::{Problem, Status};
-use sluice_api::task::{Attach, History, TaskAnswer, TaskList};
+use sluice_api::task::{Attach, History, Task, TaskAnswer, TaskList};
 use sluice_core::lifecycle::Lifecycle;
 use sluice_core::machine::RefusalCode;
+use sluice_core::task::session::Session;
 use sluice_dialect::catalogue::{Catalogue, Places};
 use sluice_dialect::{Definition, Sources};
 use sluice_engine::task_actor::TaskActor;
 use sluice_store::{Cursor, LARGEST_PAGE, Logged, Query};
+use sluice_worker::redact::shown_of;
+use sluice_worker::session::Stream;
 
 use super::Service;
 use super::page::Wanted;
@@ -27,6 +30,10 @@ const AT_A_TIME: usize = 1000;
 
 /// So many events of a run are read together: each may be large.
 const AT_ONCE: usize = 32;
+
+/// Lines of what a dead agent printed that are shown, and the bytes in which they are looked for.
+const LAST_LINES: usize = 20;
+const LAST_BYTES: usize = 8 << 10;
 
 /// Which tasks.
 #[derive(Clone, Copy, Debug, Default)]
@@ -133,7 +140,23 @@ impl Service {
             let message = format!("task {} has been deleted", seen.id);
             return Err(Problem::not_found(message).hint(format!("`sluice task history {}` tells of it", seen.id)));
         }
-        Ok(TaskAnswer { task: self.ground.shown(&seen), transition: None, notes: Vec::new(), still_running: false })
+        let task = Task { last_lines: self.last_lines(&seen), ..self.ground.shown(&seen) };
+        Ok(TaskAnswer { task, transition: None, notes: Vec::new(), still_running: false })
+    }
+
+    /// The end of what the agent printed that died and was not started again.
+    fn last_lines(&self, seen: &Seen) -> Vec<String> {
+        let dead = [&seen.state.beside, &seen.state.main].into_iter().find_map(|session| match session {
+            Session::Dead(agent, _) => Some(agent.id),
+            Session::Absent | Session::Starting(_) | Session::Alive(_) | Session::Ending(_) => None,
+        });
+        let Some(session) = dead.and_then(|number| session_id(&seen.id, number).ok()) else { return Vec::new() };
+        let tail = |stream| self.ground.sessions.output_tail(&session, stream, LAST_BYTES).map(|chunk| chunk.bytes);
+        let mut printed = tail(Stream::Output).unwrap_or_default();
+        printed.extend(tail(Stream::Errors).unwrap_or_default());
+        let printed = shown_of(&printed);
+        let lines: Vec<&str> = printed.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
+        lines[lines.len().saturating_sub(LAST_LINES)..].iter().map(|line| (*line).to_owned()).collect()
     }
 
     /// The task whose worktree a folder is in.
@@ -167,7 +190,8 @@ impl Service {
         let agents = [&seen.state.beside, &seen.state.main].into_iter();
         let mut alive = agents.filter(|session| session.is_living()).filter_map(|session| session.agent());
         let Some(agent) = alive.next() else {
-            return Err(no(format!("task {} has no living session", seen.id)).hint("`sluice task respawn` starts one"));
+            return Err(no(format!("task {} has no living session", seen.id))
+                .hint(format!("`sluice task respawn {}` starts one", seen.id)));
         };
         let session = session_id(&seen.id, agent.id).map_err(Problem::fault)?;
         let (socket, target) = self.ground.sessions.pane(&session).map_err(|failure| {

@@ -7,6 +7,7 @@ use sluice_api::problem::{Problem, Status};
 use sluice_api::task::{MergeTask, TaskAnswer};
 use sluice_core::machine::RefusalCode;
 use sluice_core::task::input::Update;
+use sluice_core::task::state::Commit;
 use sluice_core::task::{Asker, Evidence, Input};
 use sluice_engine::reactor::Recorded;
 use sluice_worker::git::GitError;
@@ -41,12 +42,22 @@ impl Service {
         let seen = self.ground.tasks.find(&seen.id)?;
         let by = who.to(&seen.id);
         let mut evidence = self.ground.evidence(&seen)?;
+        let before = evidence.work.standing().map(|standing| standing.commit.clone());
         if wanted.commit {
             evidence = self.committed(&seen, by, evidence)?;
         }
         let standing = evidence.work.standing().map(|standing| standing.commit.clone());
+        // Whoever is refused now knows at least what has been done.
+        let made = standing.clone().filter(|commit| before.as_ref() != Some(commit));
+        let told = |problem: Problem| match &made {
+            None => problem,
+            Some(Commit(commit)) => {
+                let message = format!("{}; what lay in the workspace is committed now, as {commit}", problem.message);
+                Problem { message, ..problem }
+            }
+        };
         let judged = seen.state.judged.as_ref().and_then(|judged| judged.commit.clone());
-        ask(&self.ground, &seen.id, Input::Merge { by, force: wanted.force, evidence })?;
+        ask(&self.ground, &seen.id, Input::Merge { by, force: wanted.force, evidence }).map_err(told)?;
         let intent = Intent {
             commit: standing.or(judged).map(|commit| commit.0),
             strategy: wanted.strategy.clone(),
@@ -54,7 +65,7 @@ impl Service {
             forced: wanted.force,
             base: None,
         };
-        let (merged, recorded) = merges::carry_out(&self.ground, &seen, intent)?;
+        let (merged, recorded) = merges::carry_out(&self.ground, &seen, intent).map_err(told)?;
         self.told(who, &seen.id, merged, recorded)
     }
 

@@ -177,7 +177,7 @@ pub enum GitError {
         detail: String,
     },
     /// There is no such keep.
-    #[error("nothing is kept as {task}/{number}; `sluice workspace restore` lists what is kept")]
+    #[error("nothing is kept as {task}/{number}; `sluice workspace list` shows what is kept")]
     NoKeep {
         /// The task.
         task: String,
@@ -227,9 +227,7 @@ pub enum GitError {
         branch: String,
     },
     /// The branch has nothing of its own.
-    #[error(
-        "`{branch}` has no commit of its own: everything on it was in `{into}` before; close the task with `sluice task update --status done`, or cancel it"
-    )]
+    #[error("`{branch}` has no commit of its own: everything on it was in `{into}` before")]
     NothingToMerge {
         /// The branch that was to be merged.
         branch: String,
@@ -243,7 +241,7 @@ pub enum GitError {
         url: String,
     },
     /// A pull request has not brought this work into the default branch.
-    #[error("the pull request {url} {why}; open another with `sluice task create-pr`, or merge here with --local")]
+    #[error("the pull request {url} {why}")]
     PrElsewhere {
         /// Its page.
         url: String,

@@ -1,5 +1,7 @@
 //! `sluice task`: pieces of work with a lifecycle.
 
+use std::time::Duration;
+
 use clap::{Args, Subcommand, ValueEnum};
 
 /// Create, watch, move and merge tasks
@@ -48,13 +50,21 @@ pub(crate) enum Task {
     },
     Update(Update),
     /// Wait until a task is in one of these statuses, has ended, or needs a person
-    #[command(after_help = "Example:\n  sluice task wait k3f9 --status reviewing && sluice task merge k3f9")]
+    ///
+    /// The exit code is 0 if it is where it is wanted, 10 if a person has to do something first, 1 if it ended elsewhere, and
+    /// 6 if the time is over.
+    #[command(
+        after_help = "Example:\n  sluice task wait k3f9 --status reviewing --timeout 2h && sluice task merge k3f9"
+    )]
     Wait {
         /// The task
         id: String,
         /// A status to wait for; several can be given. Without it: until it has ended
         #[arg(long = "status", value_name = "S")]
         statuses: Vec<String>,
+        /// How long, as in 90s, 5m or 1h30m; without end unless given
+        #[arg(long, value_name = "D", value_parser = length)]
+        timeout: Option<Duration>,
     },
     /// Start a task that waits
     #[command(after_help = "Example:\n  sluice task spawn k3f9")]
@@ -212,4 +222,10 @@ impl Strategy {
             Strategy::Merge => "merge",
         }
     }
+}
+
+/// A length of time as people write it.
+fn length(text: &str) -> Result<Duration, String> {
+    let read = text.parse::<jiff::SignedDuration>().map_err(|_| "write it as 90s, 5m or 1h30m".to_owned())?;
+    Duration::try_from(read).map_err(|_| "it is negative".to_owned())
 }

@@ -48,6 +48,6 @@ pub(crate) enum Workspace {
         number: Option<u32>,
         /// The folder to put it into, which must not exist
         #[arg(long, value_name = "FOLDER")]
-        into: Option<PathBuf>,
+        into: PathBuf,
     },
 }

@@ -8,7 +8,7 @@ use sluice_dialect::catalogue::{is_definition_file, load_path};
 use sluice_dialect::{Definition, Loaded, Sources, report};
 
 use crate::args::{Check, ReportFormat};
-use crate::output::{Exit, Failure, Output, print, print_json, say};
+use crate::output::{Exit, Failure, Output, print, print_coloured, print_json, say};
 
 /// The most files that one command looks at.
 const MOST_FILES: usize = 10_000;
@@ -104,7 +104,7 @@ fn all(loaded: Vec<Loaded>) -> Vec<Problem> {
 
 fn text(loaded: &[Loaded], sources: &Sources) {
     for file in loaded {
-        print(&report::text(sources, &file.problems, report::Style::Colour));
+        print_coloured(&report::text(sources, &file.problems, report::Style::Colour));
         if let Some(definition) = file.definition.as_ref().filter(|_| file.is_usable()) {
             print(&format!("{}: {}\n", sources.path(file.file), describe(definition)));
         }

@@ -9,7 +9,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::Value;
 
 use super::run::{ask, word};
-use crate::output::{Output, say};
+use crate::output::{Output, harmless, say};
 use crate::table;
 
 /// What an event told.
@@ -100,7 +100,7 @@ impl Follow {
     }
 
     fn tell(&mut self, id: &str, status: &str, step: &Value) {
-        let line = describe(id, status, step);
+        let line = harmless(&describe(id, status, step));
         let Some(lines) = &self.lines else { return say(&line) };
         if let Some(bar) = self.bars.remove(id) {
             bar.finish_and_clear();

@@ -10,7 +10,7 @@ use sluice_draw::{Graph as Picture, Kind, TextStyle};
 
 use super::workflow;
 use crate::args::{Graph, GraphFormat};
-use crate::output::{Exit, Failure, Output, print, print_bytes, print_json, say};
+use crate::output::{Exit, Failure, Output, print_as_written, print_coloured, print_json, say_coloured};
 use crate::places;
 
 pub(crate) fn run(arguments: &Graph, output: Output) -> Result<Exit, Failure> {
@@ -43,7 +43,7 @@ fn draw(loaded: &Loaded, sources: &Sources, arguments: &Graph, output: Output) -
         let errors: Vec<_> =
             loaded.problems.iter().filter(|problem| problem.severity() == Severity::Error).cloned().collect();
         if output == Output::People {
-            say(&report::text(sources, &errors, report::Style::Colour));
+            say_coloured(&report::text(sources, &errors, report::Style::Colour));
         }
         let message = format!("`{}` cannot be drawn: it has errors", sources.path(loaded.file));
         return Err(
@@ -59,14 +59,14 @@ fn draw(loaded: &Loaded, sources: &Sources, arguments: &Graph, output: Output) -
         return Ok(Exit::Done);
     }
     match arguments.format {
-        GraphFormat::Text => print(&sluice_draw::text(&graph, &text_style())),
-        GraphFormat::Mermaid => print_bytes(sluice_draw::mermaid(&graph).as_bytes()),
-        GraphFormat::Dot => print_bytes(sluice_draw::dot(&graph).as_bytes()),
+        GraphFormat::Text => print_coloured(&sluice_draw::text(&graph, &text_style())),
+        GraphFormat::Mermaid => print_as_written(sluice_draw::mermaid(&graph).as_bytes()),
+        GraphFormat::Dot => print_as_written(sluice_draw::dot(&graph).as_bytes()),
         GraphFormat::Svg => {
             let picture = sluice_draw::svg(&graph).map_err(|error| {
                 Failure::new(Exit::Refused, "too_large", error.to_string()).hint("`--format dot` has no limit")
             })?;
-            print_bytes(picture.as_bytes());
+            print_as_written(picture.as_bytes());
         }
     }
     Ok(Exit::Done)

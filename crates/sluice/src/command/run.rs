@@ -1,7 +1,5 @@
 //! `sluice start`, `run`, `inbox`, `answer`, `step`: said to the engine, and followed to the end.
 
-use std::io::IsTerminal;
-
 use serde_json::{Value, json};
 use sluice_api::Client;
 use sluice_api::client::escape;
@@ -11,10 +9,13 @@ use sluice_api::run::{StartRun, StepSays};
 use super::follow::{Follow, Heard};
 use crate::args::{Answer, Run, Start, Step, StepSaid};
 use crate::engine::connect;
-use crate::output::{Exit, Failure, Output, harmless, print, print_json, say};
+use crate::output::{Exit, Failure, Output, print, print_as_written, print_json, say};
 use crate::table;
 
 const RUNS: &str = "/v1/recipe/runs";
+
+/// The way out where there is no run.
+const STARTS_ONE: &str = "`sluice start RECIPE` starts one";
 
 pub(crate) fn start(arguments: Start, output: Output) -> Result<Exit, Failure> {
     let Start { recipe, inputs, prompt, project, work_order, harness, detach } = arguments;
@@ -136,19 +137,15 @@ pub(crate) fn run(arguments: Run, output: Output) -> Result<Exit, Failure> {
 fn text(answer: &Value, key: &str, output: Output) -> Result<Exit, Failure> {
     match output {
         Output::Json => print_json(answer),
-        Output::People => {
-            let text = answer[key].as_str().unwrap_or_default();
-            // What a program printed must not rule the terminal of whoever looks at it.
-            if std::io::stdout().is_terminal() { print(&harmless(text)) } else { print(text) }
-        }
+        Output::People => print_as_written(answer[key].as_str().unwrap_or_default().as_bytes()),
     }
     Ok(Exit::Done)
 }
 
 fn list(status: Option<String>, all: bool, output: Output) -> Result<Exit, Failure> {
     let status = status.map(|status| format!("status={}", escape(&status)));
-    let all = all.then(|| "all=true".to_owned());
-    let query: Vec<String> = [status, all].into_iter().flatten().collect();
+    let every = all.then(|| "all=true".to_owned());
+    let query: Vec<String> = [status, every].into_iter().flatten().collect();
     let engine = connect()?;
     let mut answer: Value = engine.get(&format!("{RUNS}?{}", query.join("&")))?;
     while let Some(next) = answer["next"].as_str().map(escape) {
@@ -163,7 +160,13 @@ fn list(status: Option<String>, all: bool, output: Output) -> Result<Exit, Failu
     let runs = answer["runs"].as_array().unwrap_or(&none);
     match output {
         Output::Json => print_json(&answer),
-        Output::People if runs.is_empty() => say("no runs; `sluice start RECIPE` starts one"),
+        Output::People if runs.is_empty() && query.is_empty() => {
+            let ended: Value = engine.get(&format!("{RUNS}?all=true"))?;
+            let count = ended["runs"].as_array().map_or(0, Vec::len);
+            say(&table::none("run", count, !ended["next"].is_null(), STARTS_ONE));
+        }
+        Output::People if runs.is_empty() && all => say(&table::none("such run", 0, false, STARTS_ONE)),
+        Output::People if runs.is_empty() => say("no such runs; --all shows those that have ended as well"),
         Output::People => {
             let words = |run: &Value| {
                 let mut words =

@@ -8,7 +8,7 @@ use sluice_server::{Engine, Network, Wanted};
 
 use crate::args::Serve;
 use crate::engine::{make_home, places, starting, wait_for_end};
-use crate::output::{Exit, Failure, Output, print, say};
+use crate::output::{Exit, Failure, Output, print, print_bytes, say};
 
 pub(crate) fn run(arguments: Serve, output: Output) -> Result<Exit, Failure> {
     let Serve { listen, store, prompts, tls_cert, tls_key, cors } = arguments;
@@ -37,7 +37,7 @@ pub(crate) fn run(arguments: Serve, output: Output) -> Result<Exit, Failure> {
     let store = store.or_else(environment);
     sluice_server::run(&places, Engine { store, network: Some(network) }, move || {
         match output {
-            Output::Json => print(&format!("{}\n", json!({ "listening": url }))),
+            Output::Json => print_bytes(format!("{}\n", json!({ "listening": url })).as_bytes()),
             Output::People => print(&format!("listening on {url}\n")),
         }
         drop(starting);

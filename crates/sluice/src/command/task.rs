@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::io::{IsTerminal, Read, Write};
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::process::CommandExt;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use sluice_api::client::escape;
@@ -16,10 +17,13 @@ use sluice_worker::tmux::Tmux;
 use super::home::event_line;
 use crate::args::{Create, Merge, Task, Update};
 use crate::engine::{ask, connect};
-use crate::output::{Exit, Failure, Output, print, print_bytes, print_json, say};
+use crate::output::{Exit, Failure, Output, harmless, print, print_as_written, print_json, say};
 use crate::table;
 
 const TASKS: &str = "/v1/lifecycle/tasks";
+
+/// The way out where there is no task.
+const MAKES_ONE: &str = "`sluice task create BRANCH SUMMARY` makes one";
 
 pub(crate) fn run(arguments: Task, output: Output) -> Result<Exit, Failure> {
     match arguments {
@@ -47,7 +51,7 @@ pub(crate) fn run(arguments: Task, output: Output) -> Result<Exit, Failure> {
         }
         Task::File { id, at, list } => file(&id, at, list, output),
         Task::Update(arguments) => update(arguments, output),
-        Task::Wait { id, statuses } => wait(&id, &statuses, output),
+        Task::Wait { id, statuses, timeout } => wait(&id, &statuses, timeout, output),
         Task::Spawn { id } => post(&id, "/spawn", &json!({}), output),
         Task::Respawn { id } => post(&id, "/respawn", &json!({}), output),
         Task::Attach { id } => attach(&id),
@@ -125,9 +129,9 @@ fn create(arguments: Create, output: Output) -> Result<Exit, Failure> {
 
 fn list(status: Option<String>, project: Option<String>, all: bool, output: Output) -> Result<Exit, Failure> {
     let filter = |name: &str, value: Option<String>| value.map(|value| format!("{name}={}", escape(&value)));
-    let all = all.then(|| "all=true".to_owned());
+    let every = all.then(|| "all=true".to_owned());
     let query: Vec<String> =
-        [filter("status", status), filter("project", project), all].into_iter().flatten().collect();
+        [filter("status", status), filter("project", project), every].into_iter().flatten().collect();
     let mut answer: TaskList = ask(|engine| engine.get(&format!("{TASKS}?{}", query.join("&"))))?;
     while let Some(next) = answer.next.take() {
         let path = format!("{TASKS}?{}&after={}", query.join("&"), escape(&next));
@@ -138,7 +142,12 @@ fn list(status: Option<String>, project: Option<String>, all: bool, output: Outp
     answer.tasks.sort_by(|one, other| (&one.created_at, &one.id).cmp(&(&other.created_at, &other.id)));
     match output {
         Output::Json => print_json(&json!({ "tasks": answer.tasks })),
-        Output::People if answer.tasks.is_empty() => say("no tasks; `sluice task create BRANCH SUMMARY` makes one"),
+        Output::People if answer.tasks.is_empty() && query.is_empty() => {
+            let ended: TaskList = ask(|engine| engine.get(&format!("{TASKS}?all=true")))?;
+            say(&table::none("task", ended.tasks.len(), ended.next.is_some(), MAKES_ONE));
+        }
+        Output::People if answer.tasks.is_empty() && all => say(&table::none("such task", 0, false, MAKES_ONE)),
+        Output::People if answer.tasks.is_empty() => say("no such tasks; --all shows those that have ended as well"),
         Output::People => {
             let rows = answer.tasks.iter().map(|it| {
                 let summary = match &it.attention {
@@ -171,7 +180,7 @@ fn file(id: &str, version: Option<usize>, list: bool, output: Output) -> Result<
                 answer.versions.iter().map(|it| vec![it.version.to_string(), it.time.clone(), it.bytes.to_string()]);
             table::print(&["version", "read at", "bytes"], rows);
         }
-        Output::People => print_bytes(answer.text.as_bytes()),
+        Output::People => print_as_written(answer.text.as_bytes()),
     }
     Ok(Exit::Done)
 }
@@ -199,16 +208,23 @@ fn update(arguments: Update, output: Output) -> Result<Exit, Failure> {
     answered(&answer?, output)
 }
 
-/// Looks at a task after everything that happens to it, until it is where it is wanted. When that can no longer be, or
-/// a person has to look first, the answer is a failure.
-fn wait(id: &str, statuses: &[String], output: Output) -> Result<Exit, Failure> {
+/// Looks at a task after everything that happens to it, until it is where it is wanted. When that can no longer be, a
+/// person has to look first, or the time is over, the answer is a failure.
+fn wait(id: &str, statuses: &[String], within: Option<Duration>, output: Output) -> Result<Exit, Failure> {
     let client = connect()?;
     let mut answer: TaskAnswer = client.get(&of(id, ""))?;
     let id = answer.task.id.clone();
+    if let Some(unknown) = statuses.iter().find(|status| !answer.task.statuses.contains(status)) {
+        let message = format!("`{unknown}` is no status of task {id}, which follows `{}`", answer.task.workflow);
+        return Err(Failure::new(Exit::Usage, "bad_request", message)
+            .hint(format!("one of: {}", answer.task.statuses.join(", "))));
+    }
     let mut looked = Ok(());
-    let settled = |task: &Shown| statuses.contains(&task.status) || task.ended || needs_person(task);
+    let settled = |task: &Shown| statuses.contains(&task.status) || task.ended || task.needs_person;
+    let mut in_time = true;
     if !settled(&answer.task) {
-        client.lines(&format!("/v1/events?follow=true&correlation={}", escape(&id)), |_| {
+        let path = format!("/v1/events?follow=true&correlation={}", escape(&id));
+        in_time = client.lines_within(&path, within, |_| {
             match client.get(&of(&id, "")) {
                 Ok(now) => answer = now,
                 Err(problem) => looked = Err(problem),
@@ -222,17 +238,18 @@ fn wait(id: &str, statuses: &[String], output: Output) -> Result<Exit, Failure> 
     if is_there {
         return answered(&answer, output);
     }
-    let message = match &task.attention {
-        Some(attention) => format!("task {id} is in `{}` and needs a person: {attention}", task.status),
-        None => format!("task {id} has ended in `{}`", task.status),
-    };
-    Err(Failure::new(Exit::Refused, "not_there", message)
-        .hint(format!("`sluice task history {id}` tells what happened")))
-}
-
-/// Whether nothing goes on before a person has looked. A task that waits for a worktree gets one when it is its turn.
-fn needs_person(task: &Shown) -> bool {
-    task.attention.as_deref().is_some_and(|attention| attention != "pool full")
+    let story = format!("`sluice task history {id}` tells what happened");
+    let about = task.attention.as_deref().map(|attention| format!(": {attention}")).unwrap_or_default();
+    if task.ended {
+        let message = format!("task {id} has ended in `{}`", task.status);
+        return Err(Failure::new(Exit::Refused, "not_there", message).hint(story));
+    }
+    if !in_time {
+        let message = format!("the time is over, and task {id} is in `{}`{about}", task.status);
+        return Err(Failure::new(Exit::Unavailable, "timeout", message).hint("nothing was changed; wait again"));
+    }
+    let message = format!("task {id} is in `{}` and needs a person{about}", task.status);
+    Err(Failure::new(Exit::Held, "needs_person", message).hint(story))
 }
 
 /// The task whose workspace or session this is.
@@ -271,7 +288,7 @@ fn confirm(yes: bool, question: &str) -> Result<(), Failure> {
         return Err(Failure::new(Exit::Usage, "not_confirmed", format!("{question} Nobody is there to answer"))
             .hint("say it with --yes"));
     }
-    let _ = write!(anstream::stderr(), "{question} [y/N] ");
+    let _ = write!(anstream::stderr(), "{} [y/N] ", harmless(question));
     let mut answer = String::new();
     let _ = std::io::stdin().read_line(&mut answer);
     match answer.trim().to_lowercase().as_str() {
@@ -322,9 +339,14 @@ fn tell(answer: &TaskAnswer) {
 /// Everything about a task, a line for each fact.
 fn sheet(task: &Shown) -> String {
     let Ok(Value::Object(facts)) = serde_json::to_value(task) else { return String::new() };
-    let lines = facts.iter().filter(|(_, value)| !value.is_null()).map(|(key, value)| {
+    let is_told = |(key, value): &(&String, &Value)| {
+        !value.is_null() && !["statuses", "needs_person", "last_lines"].contains(&key.as_str())
+    };
+    let lines = facts.iter().filter(is_told).map(|(key, value)| {
         let text = value.as_str().map_or_else(|| value.to_string(), |text| table::line(text, 2000));
         format!("{:<15} {text}\n", key.replace('_', " "))
     });
-    lines.collect()
+    let said = task.last_lines.iter().map(|line| format!("  | {}\n", table::line(line, 2000)));
+    let head = if task.last_lines.is_empty() { "" } else { "\nits agent died, and printed last\n" };
+    lines.chain([head.to_owned()]).chain(said).collect()
 }

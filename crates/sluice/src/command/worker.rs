@@ -13,7 +13,7 @@ use sluice_home::worker::{Hiring, News, Worker};
 
 use crate::args;
 use crate::engine::{make_home, places};
-use crate::output::{Exit, Failure, Output, print, say};
+use crate::output::{Exit, Failure, Output, print, print_bytes, say};
 
 pub(crate) fn run(arguments: args::Worker, output: Output) -> Result<Exit, Failure> {
     let args::Worker { connect, colony, role, name } = arguments;
@@ -59,7 +59,7 @@ pub(crate) fn run(arguments: args::Worker, output: Output) -> Result<Exit, Failu
     let crab = worker.crab().to_owned();
     worker.run(move |news| match (output, news) {
         (Output::Json, News::Registered) => {
-            print(&format!("{}\n", json!({ "worker": name, "crab_id": crab, "colony_id": colony })));
+            print_bytes(format!("{}\n", json!({ "worker": name, "crab_id": crab, "colony_id": colony })).as_bytes());
         }
         (Output::People, News::Registered) => {
             print(&format!("working as {role} ({crab}) for colony {colony} at {connect}\n"));

@@ -9,7 +9,7 @@ use sluice_dialect::catalogue::{Catalogue, Entry};
 use sluice_dialect::{Format, Loaded, Sources, format};
 
 use crate::args::Workflow;
-use crate::output::{Exit, Failure, Output, print, print_bytes, print_json, say};
+use crate::output::{Exit, Failure, Output, print, print_as_written, print_bytes, print_json, say};
 use crate::{pages, places};
 
 pub(crate) fn run(arguments: &Workflow, output: Output) -> Result<Exit, Failure> {
@@ -128,7 +128,7 @@ fn show(name: &str, output: Output) -> Result<Exit, Failure> {
             document["text"] = json!(text);
             print_json(&json!({ "workflow": document }));
         }
-        Output::People => print_bytes(&entry.bytes().map_err(|error| {
+        Output::People => print_as_written(&entry.bytes().map_err(|error| {
             let message = format!("cannot read `{}`: {error}", entry.path.display());
             Failure::new(Exit::Refused, "unreadable", message).hint("see whether the file is still there")
         })?),

@@ -24,7 +24,6 @@ pub(crate) fn run(arguments: Workspace, output: Output) -> Result<Exit, Failure>
         }
         Workspace::End { session } => show(&connect()?.post("/v1/workspaces/end", &EndStray { session })?, output),
         Workspace::Restore { task, number, into } => {
-            let into = into.unwrap_or_else(|| format!("{task}-restored").into());
             let into = std::path::absolute(&into).unwrap_or(into).display().to_string();
             let answer: Value = connect()?.post("/v1/workspaces/restore", &Restore { task, number, into })?;
             match output {
@@ -73,7 +72,7 @@ fn show(answer: &WorkspaceList, output: Output) -> Result<Exit, Failure> {
             .iter()
             .map(|it| vec![it.task.clone(), it.number.to_string(), it.project.clone(), it.at.clone(), it.what.clone()]);
         table::print(&["kept of", "number", "project", "at", "what"], rows);
-        say("`sluice workspace restore TASK` brings it back");
+        say("`sluice workspace restore TASK --into FOLDER` brings it back");
     }
     Ok(Exit::Done)
 }

@@ -9,7 +9,7 @@ use std::time::Instant;
 use serde_json::{Value, json};
 
 use super::home::{Home, LONG, run};
-use super::recipes::{begin, fresh, grimoire, until_status};
+use super::recipes::{fresh, grimoire};
 use super::served::{Served, token};
 
 /// Events of a type.
@@ -233,8 +233,6 @@ fn holding(folder: &Path, bytes: &[u8]) -> Vec<String> {
 fn a_secret_that_is_printed_is_stored_nowhere() {
     let home = fresh();
     let known = "open sesame 4711";
-    // The engine has it, and so has everything that it starts.
-    run(home.command(&["project", "list"]).env("GH_TOKEN", known)).done();
     let seen = home.path("seen");
     let agent = format!("echo $SLUICE_TOKEN > {}; echo I am $SLUICE_TOKEN; echo $SLUICE_TOKEN >&2", seen.display());
     let script = "printf \"%s\" \"$GH_TOKEN\" | head -c 9; sleep 0; printf \"%s\" \"$GH_TOKEN\" | tail -c +10; \
@@ -243,8 +241,10 @@ fn a_secret_that_is_printed_is_stored_nowhere() {
         "steps:\n  - {{name: one, harness: shell, prompt: '{agent}'}}\n  - {{name: two, type: script, command: '{script}'}}\n"
     );
     grimoire(&home, "leak", &steps);
-    let id = begin(&home, &["leak"]);
-    until_status(&home, &id, "failed");
+    // Whoever starts it has the secret, and so has everything that it starts.
+    let started = run(home.command(&["start", "leak", "--json"]).env("GH_TOKEN", known)).json();
+    assert_eq!(started["run"]["status"], "failed");
+    let id = started["run"]["id"].as_str().unwrap().to_owned();
     let session = std::fs::read_to_string(&seen).unwrap().trim().to_owned();
     assert!(session.starts_with("slu_"), "{session}");
     let log = home.sluice(&["run", "log", &id]).done().stdout;
@@ -262,7 +262,6 @@ fn a_secret_that_is_printed_is_stored_nowhere() {
 fn a_secret_in_other_clothes_is_stored_nowhere() {
     let home = fresh();
     let known = "open sesame 4711";
-    run(home.command(&["project", "list"]).env("GH_TOKEN", known)).done();
     // Colours, base64, and the forms in which passwords travel; what is wanted is not in the words of the recipe.
     let printed = "printf \"gh%s_\\033[31m%s\\033[0m\\n\" p 0123456789abcdefghij0123456789abcdef; printf %s \"$GH_TOKEN\" | base64; \
                    printf \"open\\033[1m sesame 4711\\n\"; echo Authorization: Bas\"\"ic b246Y2hhbnNvbg==; \
@@ -273,8 +272,8 @@ fn a_secret_in_other_clothes_is_stored_nowhere() {
         "steps:\n  - {{name: one, harness: shell, prompt: '{printed}; {said}'}}\n  - {{name: two, type: script, command: '{printed}'}}\n"
     );
     grimoire(&home, "clothes", &steps);
-    let id = begin(&home, &["clothes"]);
-    until_status(&home, &id, "completed");
+    let started = run(home.command(&["start", "clothes", "--json"]).env("GH_TOKEN", known)).done().json();
+    let id = started["run"]["id"].as_str().unwrap().to_owned();
     let told = home.sluice(&["run", "log", &id]).done().stdout
         + &home.sluice(&["run", "show", &id, "--json"]).done().stdout
         + &home.sluice(&["events", "--json"]).done().stdout;
@@ -306,15 +305,15 @@ fn a_script_inherits_what_is_usual_and_allowed_and_nothing_of_a_home_is_for_othe
     // An engine of somebody who lets everybody write.
     let mut begun = home.program("sh");
     begun.args(["-c", "umask 000; exec \"$0\" project list", env!("CARGO_BIN_EXE_sluice")]);
-    for name in ["DATABASE_URL", "MY_PLACE", "MY_PIN", "ANTHROPIC_BASE_URL", "https_proxy"] {
-        begun.env(name, "here");
-    }
     run(&mut begun).done();
     let told = home.path("told");
     let command = format!("env | grep =here > {told}; env | grep ^PWD= >> {told}; umask", told = told.display());
     grimoire(&home, "tell", &format!("steps:\n  - {{name: one, type: script, command: '{command}'}}\n"));
-    let id = begin(&home, &["tell"]);
-    let run = until_status(&home, &id, "completed");
+    let mut started = home.command(&["start", "tell", "--json"]);
+    for name in ["DATABASE_URL", "MY_PLACE", "MY_PIN", "ANTHROPIC_BASE_URL", "https_proxy"] {
+        started.env(name, "here");
+    }
+    let run = run(&mut started).done().json()["run"].take();
     let mut seen: Vec<String> = std::fs::read_to_string(&told).unwrap().lines().map(str::to_owned).collect();
     seen.sort();
     let folder = format!("PWD={}", run["workspace"].as_str().unwrap());
