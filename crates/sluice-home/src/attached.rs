@@ -4,7 +4,7 @@
 //!
 //! No password is ever written down; where one is needed it stands in `PGPASSWORD`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use sluice_api::Problem;
@@ -31,6 +31,9 @@ struct Attached {
     store: String,
     /// How it is reached.
     address: String,
+    /// It is the home's own file, wherever the home is moved or copied to.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    own: bool,
 }
 
 /// A store that may be opened for this home.
@@ -76,6 +79,7 @@ pub fn remember(places: &Places, choice: &Choice) -> Result<(), Problem> {
         sluice: env!("CARGO_PKG_VERSION").to_owned(),
         store: choice.name.clone(),
         address: Store::without_password(&choice.address),
+        own: choice.address == places.store(),
     };
     if read(places)?.as_ref() == Some(&attached) {
         return Ok(());
@@ -104,7 +108,7 @@ fn read(places: &Places) -> Result<Option<Attached>, Problem> {
         Problem::unavailable(format!("{} says which store this home has, and cannot be read: {error}", file.display()))
             .hint("mend it, or remove it if the home's store is its own store.db")
     };
-    let attached: Attached = serde_json::from_slice(&bytes).map_err(broken)?;
+    let mut attached: Attached = serde_json::from_slice(&bytes).map_err(broken)?;
     if attached.format > FORMAT {
         let message = format!(
             "Sluice {} wrote this home (format {}), and this is Sluice {}, which knows up to format {FORMAT}",
@@ -114,5 +118,16 @@ fn read(places: &Places) -> Result<Option<Attached>, Problem> {
         );
         return Err(Problem::unavailable(message).hint("use that version of Sluice, or a later one"));
     }
+    if attached.own || is_moved(&attached, places) {
+        attached.address = places.store();
+        attached.store = Store::name_of(&attached.address).map_err(|error| crate::service::closed(&error))?;
+    }
     Ok(Some(attached))
+}
+
+/// Whether the store of a home that an earlier version wrote is its own file, which is now where the home is.
+fn is_moved(attached: &Attached, places: &Places) -> bool {
+    let path = |address: &str| address.strip_prefix("sqlite:").map(PathBuf::from);
+    let (Some(before), Some(own)) = (path(&attached.address), path(&places.store())) else { return false };
+    before != own && !before.exists() && own.exists() && before.file_name() == own.file_name()
 }

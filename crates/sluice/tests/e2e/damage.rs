@@ -206,3 +206,31 @@ fn a_home_of_a_newer_version_is_refused_with_both_versions() {
     assert!(refused.stderr.contains(env!("CARGO_PKG_VERSION")), "{refused:?}");
     assert_eq!(std::fs::read(kept.store()).unwrap(), kept.whole);
 }
+
+/// A home that was restored to another disk has its store with it, and a copy does not work on the store of the first.
+#[test]
+fn a_home_that_is_copied_or_moved_has_its_own_store() {
+    let kept = Kept::new();
+    let home = &kept.home;
+    let at = |place: &PathBuf, arguments: &[&str]| ran(home.command(arguments).env("SLUICE_HOME", place)).done().stdout;
+    let (copy, moved, again) = (home.path("copy"), home.path("moved"), home.path("again"));
+    let copied = std::process::Command::new("cp").arg("-a").args([&home.place(), &copy]).status().unwrap();
+    assert!(copied.success());
+    let late = home.create("late", "true", &["--no-spawn"]);
+    home.sluice(&["stop"]).done();
+    let tasks = at(&copy, &["task", "list"]);
+    assert!(tasks.contains(&kept.task) && !tasks.contains(&late), "{tasks}");
+    at(&copy, &["stop"]);
+    std::fs::rename(home.place(), &moved).unwrap();
+    let tasks = at(&moved, &["task", "list"]);
+    assert!(tasks.contains(&kept.task) && tasks.contains(&late), "{tasks}");
+    at(&moved, &["stop"]);
+    // As versions before this one wrote it down.
+    let text = std::fs::read_to_string(moved.join("store.json")).unwrap();
+    let mut form: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(form.as_object_mut().unwrap().remove("own"), Some(true.into()));
+    std::fs::write(moved.join("store.json"), form.to_string()).unwrap();
+    std::fs::rename(&moved, &again).unwrap();
+    assert!(at(&again, &["task", "list"]).contains(&late));
+    at(&again, &["stop"]);
+}
