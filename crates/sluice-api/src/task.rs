@@ -177,7 +177,7 @@ pub struct MergeTask {
     /// Here, whatever a pull request says.
     #[serde(default)]
     pub local: bool,
-    /// `ff` or `merge`; whichever is possible unless given.
+    /// `ff`, `merge`, `squash` or `rebase`; a fast-forward if possible, else a merge commit, unless given.
     #[serde(default)]
     pub strategy: Option<String>,
     /// Even against its verdict, or if that is older than its work, or without what is not committed.

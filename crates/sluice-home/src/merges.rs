@@ -17,7 +17,7 @@ use sluice_core::task::{Asker, Input};
 use sluice_engine::reactor::Recorded;
 use sluice_worker::forge::Forge;
 use sluice_worker::git::{Family, Git, GitError, Repository};
-use sluice_worker::merge::{Merged, Pushed, Request, Strategy, contains, look, make_good};
+use sluice_worker::merge::{Merged, Pushed, Request, Strategy, contains, forget as forget_mark, look, make_good};
 
 use crate::ground::Ground;
 use crate::projects::{described, git};
@@ -35,7 +35,7 @@ const LOOK: Duration = Duration::from_secs(60);
 pub(crate) struct Intent {
     /// The commit; none if the branch is gone, and a pull request has merged it.
     pub(crate) commit: Option<String>,
-    /// `ff` or `merge`; whichever is possible unless given.
+    /// `ff`, `merge`, `squash` or `rebase`; whichever is possible unless given.
     pub(crate) strategy: Option<String>,
     /// Whatever a pull request says.
     pub(crate) local: bool,
@@ -52,7 +52,12 @@ pub(crate) fn strategy(word: Option<&str>) -> Result<Strategy, Problem> {
         None => Ok(Strategy::Auto),
         Some("ff") => Ok(Strategy::FastForward),
         Some("merge") => Ok(Strategy::MergeCommit),
-        Some(other) => Err(Problem::bad_request(format!("`{other}` is no way to merge")).hint("say ff or merge")),
+        Some("squash") => Ok(Strategy::Squash),
+        Some("rebase") => Ok(Strategy::Rebase),
+        Some(other) => {
+            let hint = "say ff, merge, squash or rebase";
+            Err(Problem::bad_request(format!("`{other}` is no way to merge")).hint(hint))
+        }
     }
 }
 
@@ -94,6 +99,8 @@ pub(crate) fn carry_out(ground: &Ground, seen: &Seen, mut intent: Intent) -> Res
     let commit = merged.work.clone().map(Commit);
     let input = Input::Merged { by: Asker::Person, commit, forced: intent.forced, push_failed, evidence };
     let recorded = ask(ground, &seen.id, input)?;
+    // The task knows it now. What is left of it otherwise says nothing wrong.
+    let _ = merged.work.as_deref().map(|work| forget_mark(pool.repository(), work));
     forget(ground, &seen.id)?;
     Ok((merged, recorded))
 }

@@ -8,11 +8,12 @@
 mod advance;
 mod note;
 mod recover;
+mod replay;
 
 pub(crate) use advance::{Turn, advance};
 
 use crate::forge::{Forge, PullRequest, PullRequestState};
-use crate::git::{GitError, Repository, shown};
+use crate::git::{Call, GitError, Repository, shown};
 
 /// How often a merge starts again because the default branch was moved meanwhile.
 const ATTEMPTS: usize = 3;
@@ -29,6 +30,10 @@ pub enum Strategy {
     FastForward,
     /// A merge commit in any case.
     MergeCommit,
+    /// One commit with all of it.
+    Squash,
+    /// Its commits one after the other, as if they had been made on the default branch.
+    Rebase,
 }
 
 /// What to merge.
@@ -63,6 +68,10 @@ pub enum How {
     FastForward,
     /// By a merge commit.
     MergeCommit,
+    /// As one commit.
+    Squash,
+    /// Its commits were made anew.
+    Rebase,
 }
 
 /// What became of the push.
@@ -132,7 +141,7 @@ pub fn look<'a>(repository: &'a Repository, request: &'a Request<'a>) -> Result<
         None => repository.branch_tip(request.branch)?.map(|(commit, _)| commit),
     };
     let may_be_done = match (&work, request.begun) {
-        (Some(work), Some(base)) => !repository.is_ancestor(work, base)?,
+        (Some(work), Some(base)) => !replay::holds(repository, work, base)?,
         (Some(_) | None, _) => false,
     };
     let mut ready = Ready { repository, request, remote, work, pull_request: None, may_be_done, notes: Vec::new() };
@@ -188,7 +197,7 @@ impl Ready<'_> {
         notes.extend(note);
         let pushed = match how {
             How::PullRequest(_) => Pushed::Done,
-            How::Already | How::FastForward | How::MergeCommit => {
+            How::Already | How::FastForward | How::MergeCommit | How::Squash | How::Rebase => {
                 let work = self.work.as_deref().unwrap_or_default();
                 notes.extend(left(self.repository, self.request.branch, work).ok().flatten());
                 let pushed = push(self.repository, self.remote.as_deref(), &commit);
@@ -206,9 +215,14 @@ pub fn contains(repository: &Repository, work: Option<&str>, commit: Option<&str
         None => repository.branch_commit(repository.default_branch())?,
     };
     match (work, commit) {
-        (Some(work), Some(commit)) => repository.is_ancestor(work, &commit),
+        (Some(work), Some(commit)) => replay::holds(repository, work, &commit),
         (Some(_) | None, _) => Ok(false),
     }
+}
+
+/// Forgets as what a commit was merged that is not in the default branch itself. It is known elsewhere now.
+pub fn forget(repository: &Repository, work: &str) -> Result<(), GitError> {
+    repository.call().args(["update-ref", "-d", &replay::mark(work)]).run()
 }
 
 /// Finishes or puts back what a merge into this repository has left half done, if one has.
@@ -286,8 +300,7 @@ fn left(repository: &Repository, branch: &str, work: &str) -> Result<Option<Stri
         return Ok(None);
     }
     let into = repository.default_branch();
-    let range = format!("{into}..{tip}");
-    let count = repository.call().args(["rev-list", "--count", &range, "--"]).text()?;
+    let count = repository.call().args(["rev-list", "--count", &tip, "--not", work, into, "--"]).text()?;
     Ok((count != "0").then(|| format!("`{branch}` has commits that were not merged ({count}); they stay there")))
 }
 
@@ -316,29 +329,43 @@ fn attempt(
     let turn = Turn::take(repository)?;
     let old = repository.branch_commit(into)?;
     let start = start(repository, remote, old.as_deref())?;
-    if repository.is_ancestor(work, &start)? {
+    if replay::holds(repository, work, &start)? {
         if !may_be_done && !is_work(repository, branch, work, &start)? {
             return Err(GitError::NothingToMerge { branch: branch.to_owned(), into: into.to_owned() });
         }
-        if old.as_deref().is_none_or(|old| !repository.is_ancestor(work, old).unwrap_or(false)) {
+        if old.as_deref().is_none_or(|old| !replay::holds(repository, work, old).unwrap_or(false)) {
             advance(&turn, old.as_deref(), &start)?;
             return Ok((How::Already, start));
         }
         return Ok((How::Already, old.unwrap_or(start)));
     }
     let is_forward = repository.is_ancestor(&start, work)?;
+    let default_message = format!("Merge branch '{branch}'\n");
+    let message = request.message.unwrap_or(&default_message);
+    let merged = || merged_tree(repository, (branch, into), None, &start, work);
     let (how, new) = match request.strategy {
-        Strategy::Auto | Strategy::FastForward if is_forward => (How::FastForward, work.to_owned()),
+        Strategy::Auto | Strategy::FastForward | Strategy::Rebase if is_forward => (How::FastForward, work.to_owned()),
         Strategy::FastForward => {
             return Err(GitError::NotFastForward { branch: branch.to_owned(), into: into.to_owned() });
         }
         Strategy::Auto | Strategy::MergeCommit => {
-            let tree = merged_tree(repository, branch, into, &start, work)?;
-            let default_message = format!("Merge branch '{branch}'\n");
-            let message = request.message.unwrap_or(&default_message);
-            (How::MergeCommit, commit_tree(repository, &tree, &[&start, work], message)?)
+            (How::MergeCommit, commit_tree(repository, &merged()?, &[&start, work], message)?)
+        }
+        Strategy::Squash => (How::Squash, commit_tree(repository, &merged()?, &[&start], message)?),
+        Strategy::Rebase => {
+            let new = replay::replayed(repository, (branch, into), &start, work)?;
+            if replay::tree(repository, &new)? != merged()? {
+                return Err(GitError::OtherContent { branch: branch.to_owned(), into: into.to_owned() });
+            }
+            (How::Rebase, new)
         }
     };
+    if matches!(how, How::Squash | How::Rebase) {
+        if replay::tree(repository, &new)? == replay::tree(repository, &start)? {
+            return Err(GitError::NothingToMerge { branch: branch.to_owned(), into: into.to_owned() });
+        }
+        replay::note(repository, work, &new)?;
+    }
     advance(&turn, old.as_deref(), &new)?;
     Ok((how, new))
 }
@@ -368,13 +395,14 @@ fn is_work(repository: &Repository, branch: &str, work: &str, start: &str) -> Re
 /// The merge in memory; no file and no branch is touched.
 pub(crate) fn merged_tree(
     repository: &Repository,
-    branch: &str,
-    into: &str,
+    (branch, into): (&str, &str),
+    base: Option<&str>,
     ours: &str,
     theirs: &str,
 ) -> Result<String, GitError> {
     let how = ["merge-tree", "--write-tree", "-z", "--name-only", "--no-messages"];
-    let call = repository.call().durable().args(how).args([ours, theirs]);
+    let base = base.map(|base| format!("--merge-base={base}"));
+    let call = repository.call().durable().args(how).args(base).args([ours, theirs]);
     let ended = call.answer()?;
     let fields = ended.stdout.split(|byte| *byte == 0).filter(|field| !field.is_empty());
     let mut fields: Vec<String> = fields.map(shown).collect();
@@ -406,11 +434,15 @@ pub(crate) fn commit_tree(
     parents: &[&str],
     message: &str,
 ) -> Result<String, GitError> {
-    let mut call = repository.call().durable().args(["commit-tree", tree]);
+    commit_as(repository.signed(repository.call())?, tree, parents, message)
+}
+
+/// A commit in the name of whom the call says.
+fn commit_as(call: Call, tree: &str, parents: &[&str], message: &str) -> Result<String, GitError> {
+    let mut call = call.durable().args(["commit-tree", tree]);
     for parent in parents {
         call = call.args(["-p", parent]);
     }
-    call = repository.signed(call)?;
     let mut message = message.to_owned();
     if !message.ends_with('\n') {
         message.push('\n');

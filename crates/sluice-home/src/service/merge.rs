@@ -99,6 +99,8 @@ impl Service {
             How::PullRequest(found) => format!("merged by {}", found.url),
             How::FastForward => format!("fast-forward to {}", merged.commit),
             How::MergeCommit => format!("merge commit {}", merged.commit),
+            How::Squash => format!("one commit with all of it: {}", merged.commit),
+            How::Rebase => format!("its commits were made anew, up to {}", merged.commit),
         });
         answer.notes.extend(merged.notes);
         Ok(answer)

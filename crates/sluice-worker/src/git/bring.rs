@@ -59,7 +59,7 @@ impl Repository {
         } else {
             let into = call().args(["symbolic-ref", "--quiet", "--short", "HEAD"]).maybe()?;
             let into = into.unwrap_or_else(|| worktree.display().to_string());
-            let tree = merged_tree(self, branch, &into, &ours, &theirs)?;
+            let tree = merged_tree(self, (branch, &into), None, &ours, &theirs)?;
             commit_tree(self, &tree, &[&ours, &theirs], message)?
         };
         advance(&turn, Some(&ours), &new)

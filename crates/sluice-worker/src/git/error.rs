@@ -234,6 +234,16 @@ pub enum GitError {
         /// The branch to merge into.
         into: String,
     },
+    /// Its commits, made anew one by one, are not what merging them is.
+    #[error(
+        "the commits of `{branch}`, made anew one by one on `{into}`, give other content than merging them; merge with --strategy squash or merge"
+    )]
+    OtherContent {
+        /// The branch to merge.
+        branch: String,
+        /// The branch to merge into.
+        into: String,
+    },
     /// A pull request is open, and is not bypassed.
     #[error("the pull request {url} is open; merge or close it there, or merge here with --local")]
     PrOpen {
@@ -321,6 +331,7 @@ impl GitError {
             | GitError::Conflict { .. }
             | GitError::NotFastForward { .. }
             | GitError::NothingToMerge { .. }
+            | GitError::OtherContent { .. }
             | GitError::PrOpen { .. }
             | GitError::PrElsewhere { .. }
             | GitError::NoRemote

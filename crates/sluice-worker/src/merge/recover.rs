@@ -93,8 +93,8 @@ pub(super) fn finish(turn: &Turn<'_>, checkout: &Checkout) -> Result<(), GitErro
     checkout.unlock_index()
 }
 
-/// An index that knows this side: the one that was being made if it is whole, else the checkout's own with what the move
-/// concerns made right, else, if that cannot be read, a new one. What somebody has staged otherwise stays.
+/// An index that knows this side: the checkout's own with what the move concerns made right, or a new one if that cannot
+/// be read. What somebody has staged otherwise stays. The one that was being made may be anything.
 fn index(
     repository: &Repository,
     checkout: &Checkout,
@@ -105,12 +105,6 @@ fn index(
     let own = checkout.own_index();
     let call = || repository.git().at(&checkout.folder).env("GIT_INDEX_FILE", &own);
     remove(&own.with_extension("lock"))?;
-    if side == Side::New && own.exists() {
-        let looks = call().looking().args(["diff-index", "--cached", "--quiet", &note.new, "--"]).answer()?;
-        if looks.code == Some(0) {
-            return Ok(own);
-        }
-    }
     remove(&own)?;
     let there = checkout.index();
     let known = if there.exists() { known(repository, checkout, &there) } else { Ok(None) };

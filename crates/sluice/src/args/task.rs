@@ -196,7 +196,7 @@ pub(crate) struct Merge {
     /// Merge here, whatever a pull request says
     #[arg(long)]
     pub(crate) local: bool,
-    /// How; whichever is possible unless given
+    /// How; a fast-forward if possible, else a merge commit, unless given
     #[arg(long, value_enum)]
     pub(crate) strategy: Option<Strategy>,
     /// Even against the verdict, or if the work changed after it, or without what is not committed
@@ -213,6 +213,10 @@ pub(crate) enum Strategy {
     Ff,
     /// With a merge commit
     Merge,
+    /// As one commit with all of it
+    Squash,
+    /// Commit by commit, made anew on the default branch
+    Rebase,
 }
 
 impl Strategy {
@@ -220,6 +224,8 @@ impl Strategy {
         match self {
             Strategy::Ff => "ff",
             Strategy::Merge => "merge",
+            Strategy::Squash => "squash",
+            Strategy::Rebase => "rebase",
         }
     }
 }

@@ -227,6 +227,36 @@ fn merging_one_task_is_no_leak_of_another_session() {
     assert_eq!(leaks(&leaking), 1);
 }
 
+/// Both bring the judged commit's content into the default branch; the commits themselves stay on the task's branch.
+#[test]
+fn work_is_merged_as_one_commit_or_commit_by_commit_if_a_person_says_so() {
+    let home = Home::new();
+    for strategy in ["squash", "rebase"] {
+        sh(&home, &home.repository(), "echo base > shared; git add shared; git commit -qm base --allow-empty");
+        let id = reviewed(&home, strategy, PASSES, &["--status", "reviewing"]);
+        sh(
+            &home,
+            &home.repository(),
+            &format!(
+                "git branch {strategy} 2>/dev/null || true; git worktree add -q ../{strategy} {strategy}; cd ../{strategy}; \
+                 for n in 1 2; do echo $n > {strategy}-$n; git add .; git commit -qm \"{strategy} $n\"; done; \
+                 cd ../coffee; git worktree remove ../{strategy}; echo {strategy} > meanwhile; git add .; git commit -qm meanwhile"
+            ),
+        );
+        let (before, work) = (home.git(&["rev-parse", "main"]), home.git(&["rev-parse", strategy]));
+        assert_eq!(home.json(&["task", "merge", &id, "--strategy", strategy])["task"]["status"], "done");
+        let made = home.git(&["log", "--reverse", "--format=%s by %an", &format!("{before}..main")]);
+        match strategy {
+            "squash" => assert_eq!(made.lines().count(), 1, "{made}"),
+            _ => assert_eq!(made, "rebase 1 by Agent\nrebase 2 by Agent"),
+        }
+        assert_eq!(home.git(&["show", &format!("main:{strategy}-2")]), "2");
+        assert_eq!(home.git(&["status", "--porcelain"]), "");
+        assert_eq!(merged(&home, &id)["commit"], work.as_str());
+        assert_eq!(home.git(&["for-each-ref", "refs/sluice/merged"]), "");
+    }
+}
+
 /// A `git` that moves the default branch and then says that it has failed, as every one after it does: nobody knows then
 /// whether it was merged.
 const FAILING: &str = r#"#!/bin/sh

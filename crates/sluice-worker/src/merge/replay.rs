@@ -1,0 +1,61 @@
+//! Merging without the commits themselves: all of them as one, or each made anew on the default branch.
+//!
+//! The default branch then has the work and not its commits. As what it was merged is noted before the branch moves, so
+//! that whoever comes after a power cut knows that it is done.
+
+use super::{commit_as, merged_tree};
+use crate::git::{GitError, Repository};
+
+/// Where it is noted as what a commit was merged.
+pub(super) fn mark(work: &str) -> String {
+    format!("refs/sluice/merged/{work}")
+}
+
+/// Notes it.
+pub(super) fn note(repository: &Repository, work: &str, new: &str) -> Result<(), GitError> {
+    repository.call().durable().args(["update-ref", &mark(work), new]).run()
+}
+
+/// Whether a commit holds this work, as it is or as what it was merged.
+pub(super) fn holds(repository: &Repository, work: &str, commit: &str) -> Result<bool, GitError> {
+    if repository.is_ancestor(work, commit)? {
+        return Ok(true);
+    }
+    repository.commit(&mark(work))?.map_or(Ok(false), |merged| repository.is_ancestor(&merged, commit))
+}
+
+/// The content of a commit.
+pub(super) fn tree(repository: &Repository, commit: &str) -> Result<String, GitError> {
+    repository.call().args(["rev-parse", "--verify", &format!("{commit}^{{tree}}")]).text()
+}
+
+/// Makes the commits of the work anew, one after the other, in memory. Merges among them are left out.
+pub(super) fn replayed(
+    repository: &Repository,
+    names: (&str, &str),
+    start: &str,
+    work: &str,
+) -> Result<String, GitError> {
+    let call = repository.call().args(["rev-list", "--reverse", "--topo-order", "--no-merges", work, "--not", start]);
+    let mut onto = start.to_owned();
+    for commit in call.text()?.lines() {
+        let parent = format!("{commit}^");
+        let made = merged_tree(repository, names, Some(&parent), &onto, commit)?;
+        if made != tree(repository, &onto)? {
+            onto = anew(repository, commit, &made, &onto)?;
+        }
+    }
+    Ok(onto)
+}
+
+/// A commit with the author and the message of another.
+fn anew(repository: &Repository, commit: &str, tree: &str, parent: &str) -> Result<String, GitError> {
+    let how = ["log", "-1", "--date=raw", "--format=%an%x00%ae%x00%ad%x00%B"];
+    let call = repository.call().args(how).args([commit, "--"]);
+    let text = call.text()?;
+    let [name, email, date, message] = text.splitn(4, '\0').collect::<Vec<_>>()[..] else {
+        return Err(call.odd(text));
+    };
+    let by = repository.signed(repository.call())?.env("GIT_AUTHOR_NAME", name).env("GIT_AUTHOR_EMAIL", email);
+    commit_as(by.env("GIT_AUTHOR_DATE", format!("@{date}")), tree, &[parent], message)
+}
