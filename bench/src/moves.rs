@@ -64,7 +64,15 @@ pub fn measure(table: &Table, place: &Place) {
 fn create(engine: &mut Engine, lifecycle: &Arc<Lifecycle>, at: usize) -> StreamId {
     let about = About { summary: "Move it".into(), project: GROUP.into(), ..About::default() };
     let room = Room::Unasked;
-    let wanted = Create { status: None, about, by: Asker::Person, spawn: false, evidence: Evidence::default(), room };
+    let wanted = Create {
+        status: None,
+        about,
+        by: Asker::Person,
+        spawn: false,
+        evidence: Evidence::default(),
+        room,
+        sessions: 0,
+    };
     let digest = pin(RING.as_bytes());
     let id = format!("task-{at:06}");
     let made = TaskActor::create(lifecycle.clone(), digest.to_string(), id.clone(), &wanted, WallClock.now());

@@ -42,6 +42,14 @@ pub struct EndStray {
     pub session: String,
 }
 
+/// Which session to give a task.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AdoptStray {
+    /// Its name.
+    pub session: String,
+}
+
 /// Work that was put away before something was cleared.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Kept {

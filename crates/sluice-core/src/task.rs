@@ -67,7 +67,8 @@ pub fn create(lifecycle: &Lifecycle, create: &Create, now: Moment) -> Result<Dec
         );
     };
     let seen = seen::sections(lifecycle, status, &create.evidence.body);
-    let created = Created { status, about: create.about.clone(), by: create.by, at: now, seen };
+    let created =
+        Created { status, about: create.about.clone(), by: create.by, at: now, seen, sessions: create.sessions };
     let mut ledger = Ledger::new(lifecycle, TaskState::created(&created), now);
     ledger.record_creation(Event::Created(created));
     if create.spawn {

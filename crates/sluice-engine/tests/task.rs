@@ -54,7 +54,7 @@ fn wanted(summary: &str) -> Create {
         review_harness: "codex".into(),
     };
     let room = Room::Reserved(WorkspaceName("coffee-1".into()));
-    Create { status: None, about, by: Asker::Person, spawn: true, evidence: Evidence::default(), room }
+    Create { status: None, about, by: Asker::Person, spawn: true, evidence: Evidence::default(), room, sessions: 0 }
 }
 
 struct World {

@@ -97,13 +97,16 @@ pub fn worktrees(list: Option<&WorkspaceList>) -> Vec<Finding> {
     };
     let strays = list.strays.iter().map(|it| {
         let found = format!("{} lives in {}, and no task knows it", it.session, it.path);
-        let remedy =
-            format!("`sluice workspace end {}` ends it; its worktree is lent to nobody until then", it.session);
+        let remedy = format!(
+            "`sluice workspace adopt {0}` gives it its task back, `sluice workspace end {0}` ends it; \
+             its worktree is lent to nobody until then",
+            it.session
+        );
         finding("session", Health::Warning, found, Some(&remedy))
     });
     let doubts = list.workspaces.iter().filter_map(|it| {
         let found = format!("{}: {}", it.path, it.doubt.as_ref()?);
-        Some(finding("worktree", Health::Warning, found, Some("`sluice workspace gc` keeps its work and removes it")))
+        Some(finding("worktree", Health::Warning, found, None))
     });
     let mut found: Vec<Finding> = strays.chain(doubts).collect();
     if found.is_empty() {

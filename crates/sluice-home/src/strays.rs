@@ -1,17 +1,24 @@
 //! Living sessions that nobody knows, and worktrees that somebody unknown has: the store was lost, or is older than they.
 //!
-//! They are shown, and ended when a person says so. Nothing is lent to anybody in which they live.
+//! They are shown, and ended or given a task when a person says so. Nothing is lent to anybody in which they live.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use sluice_api::problem::{Problem, Status};
+use sluice_api::project::Project;
+use sluice_api::task::CreateTask;
 use sluice_api::workspace::Stray;
+use sluice_core::machine::RefusalCode;
+use sluice_engine::reactor::Recorded;
 use sluice_worker::session::SessionId;
-use sluice_worker::workspace::{State, WorkspaceName};
+use sluice_worker::taskfile::{self, TaskFile};
+use sluice_worker::workspace::{Pool, State, WorkspaceName, task_file};
 
+use crate::committed::Reading;
 use crate::ground::{Ground, session_of};
-use crate::projects::described;
+use crate::projects::{described, git};
 use crate::rooms::is_over;
+use crate::service::create_task;
 use crate::workbench::GRACE;
 
 /// The living sessions that no open task and no run knows.
@@ -52,7 +59,8 @@ pub(crate) fn doubt(ground: &Ground, state: &State, task: Option<&str>) -> Optio
             binding.task
         )),
         (Some(binding), None) => Some(format!(
-            "it was lent to task {}, which is not open; its work is kept before the worktree is lent again",
+            "it was lent to task {}, which is not open; its work is kept before the worktree is lent again, \
+             or removed by `sluice workspace gc`",
             binding.task
         )),
         (Some(binding), Some(task)) if binding.task != task => {
@@ -62,8 +70,66 @@ pub(crate) fn doubt(ground: &Ground, state: &State, task: Option<&str>) -> Optio
     }
 }
 
+/// Makes a task for one of them: the one that it was, as its TASK.md and its worktree say. Gives its id.
+pub(crate) fn adopt(ground: &Ground, session: &str) -> Result<(String, Recorded), Problem> {
+    let id = living(ground, session)?;
+    let refused = |why: String| {
+        let hint = format!("`sluice workspace end {session}` ends it; its work is kept");
+        Err(Problem::new(Status::Refused, RefusalCode::NotReady.as_str(), why).hint(hint))
+    };
+    let Some((task, number)) = session_of(&id) else {
+        return refused(format!("the session `{session}` is that of a run, and a run is not begun in the middle"));
+    };
+    if ground.tasks.load(&task)?.is_some() {
+        return refused(format!("there is a task {task}, and `{session}` is no session that it knows"));
+    }
+    let folder = ground.sessions.at_work().into_iter().find(|(it, _)| *it == id).map(|(_, folder)| folder);
+    let Some((project, pool, folder)) = folder.and_then(|folder| lent(ground, folder)) else {
+        return refused(format!("the session `{session}` works in no worktree of a project"));
+    };
+    let bytes = taskfile::read(&task_file(&folder)).unwrap_or_default();
+    let file = TaskFile::parse(&bytes);
+    let said = |key: &str| file.value(key).filter(|value| !value.trim().is_empty());
+    let name = WorkspaceName::new(&folder.file_name().unwrap_or_default().to_string_lossy());
+    let bound = name.and_then(|name| pool.lent_to(&name)).map_err(|error| git(&error))?;
+    let wanted = CreateTask {
+        project: Some(project.name),
+        branch: bound.map(|binding| binding.branch).or_else(|| said("branch")),
+        summary: said("summary").unwrap_or_default(),
+        workflow: said("workflow"),
+        harness: said("harness"),
+        review_harness: said("review_harness"),
+        context: Some(file.body_text().into_owned()),
+        // The file is the agent's to change: elsewhere than in these it works as one that has just begun.
+        status: said("status").filter(|status| ["clarification", "agent-review"].contains(&status.as_str())),
+        ..CreateTask::default()
+    };
+    let created = create_task(ground, &task, &wanted, Reading::Checkout, Some(number.0))?;
+    Ok((task, created))
+}
+
+/// The project whose worktree this is, or is in.
+fn lent(ground: &Ground, folder: PathBuf) -> Option<(Project, Pool, PathBuf)> {
+    ground.projects.list().into_iter().find_map(|project| {
+        let pool = ground.projects.pool(&project).ok()?;
+        let first = folder.strip_prefix(pool.root()).ok()?.components().next()?;
+        let folder = pool.root().join(first);
+        Some((project, pool, folder))
+    })
+}
+
 /// Ends one of them.
 pub(crate) fn end(ground: &Ground, session: &str) -> Result<(), Problem> {
+    let id = living(ground, session)?;
+    ground
+        .sessions
+        .end(&id, GRACE, "a person ended it: no task knows it")
+        .map_err(|failure| Problem::unavailable(described(&failure)).hint("end its process, and look again"))?;
+    Ok(())
+}
+
+/// One of them, by its name.
+fn living(ground: &Ground, session: &str) -> Result<SessionId, Problem> {
     let none = || {
         Problem::not_found(format!("there is no living session `{session}`"))
             .hint("`sluice workspace list` shows those that no task knows")
@@ -76,9 +142,5 @@ pub(crate) fn end(ground: &Ground, session: &str) -> Result<(), Problem> {
         let message = format!("the session `{session}` is at work for its task or run");
         return Err(Problem::new(Status::Refused, "session_alive", message).hint("cancel the task or the run instead"));
     }
-    ground
-        .sessions
-        .end(&id, GRACE, "a person ended it: no task knows it")
-        .map_err(|failure| Problem::unavailable(described(&failure)).hint("end its process, and look again"))?;
-    Ok(())
+    Ok(id)
 }

@@ -10,7 +10,8 @@ use axum::response::Response;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use sluice_api::project::{ImportedProject, ProjectAnswer, ProjectChange, ProjectList};
-use sluice_api::workspace::{EndStray, Restore, WorkspaceList};
+use sluice_api::task::TaskAnswer;
+use sluice_api::workspace::{AdoptStray, EndStray, Restore, WorkspaceList};
 
 use crate::answer::{ask, document, said};
 use crate::caller::Caller;
@@ -64,6 +65,12 @@ pub(crate) fn table() -> Table {
                 .takes::<EndStray>()
                 .answers::<WorkspaceList>(),
             end_stray,
+        )
+        .add(
+            post("/v1/workspaces/adopt", "Give a living session that no task knows its task back")
+                .takes::<AdoptStray>()
+                .answers::<TaskAnswer>(),
+            adopt_stray,
         )
         .add(
             post("/v1/workspaces/restore", "Bring back work that was put away")
@@ -160,6 +167,14 @@ async fn end_stray((State(app), caller): Asked, body: Bytes) -> Response {
     ask(app, caller, move |service, who| {
         let EndStray { session } = said(&body)?;
         service.end_stray(who, &session)
+    })
+    .await
+}
+
+async fn adopt_stray((State(app), caller): Asked, body: Bytes) -> Response {
+    ask(app, caller, move |service, who| {
+        let AdoptStray { session } = said(&body)?;
+        service.adopt_stray(who, &session)
     })
     .await
 }

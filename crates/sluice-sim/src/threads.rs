@@ -106,7 +106,7 @@ impl Life {
         let (room, _) = self.room();
         let about = About { summary: "A part".into(), project: "sim".into(), branch: id.clone(), ..About::default() };
         let by = Asker::Person;
-        let wanted = Create { status: None, about, by, spawn: true, evidence: Evidence::default(), room };
+        let wanted = Create { status: None, about, by, spawn: true, evidence: Evidence::default(), room, sessions: 0 };
         let now = self.moment();
         let created = TaskActor::create(known.lifecycle.clone(), known.digest.to_string(), id, &wanted, now);
         let Ok((actor, change)) = created else { return };

@@ -33,7 +33,7 @@ impl TaskState {
             beside: Session::Absent,
             turns: VecDeque::new(),
             turns_taken: 0,
-            sessions_asked: 0,
+            sessions_asked: created.sessions,
             attention: None,
             judged: None,
             pull_request: None,

@@ -154,6 +154,8 @@ pub struct Created {
     pub at: Moment,
     /// The sections that this state's gates and exit rules read.
     pub seen: BTreeMap<String, Digest>,
+    /// How many sessions it had in a life of which the store knows nothing.
+    pub sessions: u32,
 }
 
 /// A change of status.

@@ -100,6 +100,8 @@ pub struct Create {
     pub evidence: Evidence,
     /// Whether there is a workspace.
     pub room: Room,
+    /// How many sessions it had in a life of which the store knows nothing.
+    pub sessions: u32,
 }
 
 /// What is asked of a task, or told to it.

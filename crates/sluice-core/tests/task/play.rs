@@ -201,7 +201,15 @@ impl Player {
             "stranger" => Asker::Stranger,
             _ => Asker::Person,
         };
-        let wanted = Create { status, about, by, spawn: !words.contains(&"no-spawn"), evidence: self.evidence(), room };
+        let wanted = Create {
+            status,
+            about,
+            by,
+            spawn: !words.contains(&"no-spawn"),
+            evidence: self.evidence(),
+            room,
+            sessions: 0,
+        };
         let answer = create(&self.lifecycle, &wanted, Moment(0));
         self.answered(answer)
     }

@@ -145,7 +145,7 @@ proptest! {
         let lifecycle = lifecycle(LIFECYCLES[usize::from(which)]);
         let about = About { summary: if spawn { "x".to_owned() } else { String::new() }, ..About::default() };
         let room = Room::Reserved(WorkspaceName("w".to_owned()));
-        let wanted = Create { status: None, about, by: Asker::Person, spawn, evidence: Evidence::default(), room };
+        let wanted = Create { status: None, about, by: Asker::Person, spawn, evidence: Evidence::default(), room, sessions: 0 };
         let first = create(&lifecycle, &wanted, Moment(0)).unwrap();
         let mut known = first.effects.clone();
         let mut history = first.events.clone();

@@ -119,6 +119,8 @@ struct StoredCreated {
     at: i64,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     seen: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "super::task_state::is_none")]
+    sessions: u32,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -259,6 +261,7 @@ impl From<&Created> for StoredCreated {
             by: it.by.into(),
             at: it.at.0,
             seen: write_seen(&it.seen),
+            sessions: it.sessions,
         }
     }
 }
@@ -273,6 +276,7 @@ impl TryFrom<StoredCreated> for Created {
             by: it.by.into(),
             at: Moment(it.at),
             seen: read_seen(it.seen)?,
+            sessions: it.sessions,
         })
     }
 }

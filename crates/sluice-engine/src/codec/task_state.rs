@@ -255,7 +255,7 @@ impl From<StoredRun> for TaskRun {
 
 /// Whether there is nothing to count.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
-fn is_none(count: &u32) -> bool {
+pub(super) fn is_none(count: &u32) -> bool {
     *count == 0
 }
 

@@ -194,6 +194,10 @@ pub(super) fn run_ends() -> Vec<(String, RunEnd)> {
     named(RUN_ENDS, run_end, vec![RunEnd::Completed, RunEnd::Failed, RunEnd::Cancelled])
 }
 
+fn created(sessions: u32) -> Event {
+    Event::Created(Created { status: StateId(0), about: about(), by: Asker::Engine, at: AT, seen: seen(), sessions })
+}
+
 fn moved(by: Asker, judged: Option<Judged>) -> Event {
     let edge = Some(EdgeId(4));
     Event::Moved(Moved { turn: 2, from: StateId(1), to: StateId(2), edge, by, at: AT, seen: seen(), judged })
@@ -209,7 +213,7 @@ fn settled(settlement: Settlement) -> Event {
 
 fn plain_events() -> Vec<Event> {
     vec![
-        Event::Created(Created { status: StateId(0), about: about(), by: Asker::Engine, at: AT, seen: seen() }),
+        created(0),
         moved(Asker::Person, None),
         Event::Began { turn: 1, edge: Some(EdgeId(4)) },
         Event::Respawning { turn: 3, place: Place::Main, by: Asker::Engine },
@@ -273,6 +277,7 @@ fn events() {
         seen: BTreeMap::new(),
         judged: None,
     };
+    add("created.with_a_life_before".into(), created(2));
     add("moved.along_no_edge".into(), Event::Moved(escalated));
     add("moved.judged_a_commit".into(), moved(Asker::Person, Some(judged_a_commit())));
     let commit = Some(Commit("9f2c1d7".into()));

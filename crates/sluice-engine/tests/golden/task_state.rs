@@ -54,7 +54,7 @@ fn lifecycle() -> Lifecycle {
 
 /// A task in the middle of something, so that every part of it can be there.
 fn state() -> TaskState {
-    let created = Created { status: StateId(0), about: about(), by: Asker::Person, at: AT, seen: seen() };
+    let created = Created { status: StateId(0), about: about(), by: Asker::Person, at: AT, seen: seen(), sessions: 0 };
     TaskState {
         review_round: 2,
         crash_count: 1,
@@ -105,8 +105,14 @@ fn jobs() -> Vec<(String, Job)> {
 
 #[test]
 fn states() {
-    let created =
-        Created { status: StateId(0), about: About::default(), by: Asker::Person, at: AT, seen: BTreeMap::new() };
+    let created = Created {
+        status: StateId(0),
+        about: About::default(),
+        by: Asker::Person,
+        at: AT,
+        seen: BTreeMap::new(),
+        sessions: 0,
+    };
     let mut samples = vec![("new".to_owned(), TaskState::created(&created)), ("middle".to_owned(), state())];
     let mut add = |name: String, change: &dyn Fn(&mut TaskState)| {
         let mut state = state();

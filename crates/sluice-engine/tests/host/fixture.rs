@@ -124,7 +124,15 @@ pub(crate) fn create_task(host: &Host, kept: Vec<u8>) -> Asked {
     let lifecycle = Dialect.lifecycle(&pinned(default_lifecycle())).unwrap();
     let about = About { summary: "Fix it".into(), project: "coffee".into(), ..About::default() };
     let room = Room::Reserved(WorkspaceName("coffee-1".into()));
-    let wanted = Create { status: None, about, by: Asker::Person, spawn: true, evidence: Evidence::default(), room };
+    let wanted = Create {
+        status: None,
+        about,
+        by: Asker::Person,
+        spawn: true,
+        evidence: Evidence::default(),
+        room,
+        sessions: 0,
+    };
     let digest = pin(&kept);
     let (actor, change) =
         TaskActor::create(lifecycle, digest.to_string(), "task-1".into(), &wanted, Moment(0)).unwrap();

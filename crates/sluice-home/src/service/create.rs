@@ -40,17 +40,19 @@ impl Service {
             return self.show(there);
         }
         let id = chosen.id()?;
-        let created = create_task(&self.ground, &id, wanted, Reading::Checkout)?;
+        let created = create_task(&self.ground, &id, wanted, Reading::Checkout, None)?;
         self.settled(who, &id, created)
     }
 }
 
-/// Creates a task with this id. Where its lifecycle is read depends on who asks for it.
+/// Creates a task with this id. Where its lifecycle is read depends on who asks for it. With the number of a session that
+/// lives, that becomes the task's own in place of a new one.
 pub(crate) fn create_task(
     ground: &Ground,
     id: &str,
     wanted: &CreateTask,
     reading: Reading,
+    living: Option<u32>,
 ) -> Result<Recorded, Problem> {
     let project = project(ground, wanted.project.as_deref(), wanted.cwd.as_deref())?;
     let workflow = wanted.workflow.as_deref().or(project.workflow.as_deref()).unwrap_or(DEFAULT_WORKFLOW);
@@ -59,7 +61,7 @@ pub(crate) fn create_task(
     let about = about(ground, &project, wanted, id)?;
     runs_must_be_startable(ground, &project, &chosen.lifecycle)?;
     claim(ground, &about, id)?;
-    let created = recorded(ground, id, chosen, about, &project, wanted);
+    let created = recorded(ground, id, chosen, about, &project, wanted, living);
     match &created {
         // It is created when the store answers, and keeps what was reserved for it.
         Err(problem) if problem.status == Status::Accepted => ground.branches.queue(id),
@@ -80,13 +82,22 @@ fn recorded(
     about: About,
     project: &Project,
     wanted: &CreateTask,
+    living: Option<u32>,
 ) -> Result<Recorded, Problem> {
-    let status = wanted.status.as_deref().map(StateName::new);
+    let lifecycle = &chosen.lifecycle;
+    // In a state in which no task is created, its agent works as one that has just begun.
+    let can_be =
+        |name: &&str| living.is_none() || lifecycle.find(name).is_some_and(|it| lifecycle.initial.contains(&it));
+    let status = wanted.status.as_deref().filter(can_be).map(StateName::new);
     let body = context(wanted.context.as_deref());
     let spawn = !wanted.no_spawn;
     let room = match spawn {
-        // Whoever waits already comes first.
-        true if ground.tasks.waiting().iter().any(|seen| seen.state.about.project == project.name) => Room::Full,
+        // Whoever waits already comes first. An agent that lives has its worktree.
+        true if living.is_none()
+            && ground.tasks.waiting().iter().any(|seen| seen.state.about.project == project.name) =>
+        {
+            Room::Full
+        }
         true => {
             let pool = ground.projects.pool(project)?;
             ground.rooms.reserve(ground, &pool, project.pool_size, id)
@@ -94,7 +105,8 @@ fn recorded(
         false => Room::Unasked,
     };
     let evidence = Evidence { body: body.clone(), ..Evidence::default() };
-    let create = Create { status, about, spawn, evidence, room, by: Asker::Person };
+    let sessions = living.map_or(0, |number| number.saturating_sub(1));
+    let create = Create { status, about, spawn, evidence, room, by: Asker::Person, sessions };
     record(ground, id, chosen, &create, &body)
 }
 

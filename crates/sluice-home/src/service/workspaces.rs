@@ -5,6 +5,7 @@ use std::time::SystemTime;
 
 use sluice_api::problem::Problem;
 use sluice_api::project::{Project, ProjectChange};
+use sluice_api::task::TaskAnswer;
 use sluice_api::workspace::{Kept, Restore, Workspace, WorkspaceList};
 use sluice_worker::workspace::{Head, Kept as Keep, Kind, Pool, Target, WorkspaceName};
 
@@ -110,6 +111,13 @@ impl Service {
         strays::end(&self.ground, session)?;
         self.ground.tasks.stir();
         self.workspaces(None)
+    }
+
+    /// Gives a living session that nobody knows a task: the one that it was.
+    pub fn adopt_stray(&self, who: &Who, session: &str) -> Result<TaskAnswer, Problem> {
+        who.must_be_person("adopting a session")?;
+        let (task, recorded) = strays::adopt(&self.ground, session)?;
+        self.settled(who, &task, recorded)
     }
 
     /// Brings back work that was put away, into a new folder.

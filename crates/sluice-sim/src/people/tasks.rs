@@ -46,7 +46,8 @@ impl Life {
         let spawn = self.chance.percent(70);
         let (room, kept) = if spawn { self.room() } else { (Room::Unasked, None) };
         self.note(&format!("{id}: a task on {}, with {room:?}", known.lifecycle.name));
-        let wanted = Create { status, about, by: Asker::Person, spawn, evidence: Evidence::default(), room };
+        let wanted =
+            Create { status, about, by: Asker::Person, spawn, evidence: Evidence::default(), room, sessions: 0 };
         let now = self.moment();
         let (lifecycle, digest) = (known.lifecycle.clone(), known.digest.to_string());
         let created = TaskActor::create(lifecycle, digest, id.clone(), &wanted, now);

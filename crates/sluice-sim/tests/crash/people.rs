@@ -94,8 +94,15 @@ impl Person {
         let id = format!("task-{}-{number}", std::process::id());
         let about = About { summary: "Fix it".into(), project: "g".into(), ..About::default() };
         let room = self.room();
-        let wanted =
-            Create { status: None, about, by: Asker::Person, spawn: true, evidence: Evidence::default(), room };
+        let wanted = Create {
+            status: None,
+            about,
+            by: Asker::Person,
+            spawn: true,
+            evidence: Evidence::default(),
+            room,
+            sessions: 0,
+        };
         let digest = pin(PINNED_LIFECYCLE).to_string();
         let created = TaskActor::create(self.lifecycle.clone(), digest, id.clone(), &wanted, WallClock.now());
         let (actor, change) = created.unwrap();

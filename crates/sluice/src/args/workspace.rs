@@ -38,6 +38,15 @@ pub(crate) enum Workspace {
         /// Its name
         session: String,
     },
+    /// Give a living session that no task knows its task back, as its TASK.md and its worktree say it was
+    ///
+    /// The agent goes on, and is watched as any other. The task is in the status in which its agent works; how often it
+    /// was reviewed is not known any more.
+    #[command(after_help = "Example:\n  sluice workspace adopt k3f9.2")]
+    Adopt {
+        /// Its name
+        session: String,
+    },
     /// Bring back work that was put away
     #[command(after_help = "Example:\n  sluice workspace restore k3f9 --into ../rescued")]
     Restore {

@@ -298,7 +298,7 @@ fn confirm(yes: bool, question: &str) -> Result<(), Failure> {
 }
 
 /// What was done, for whoever asked.
-fn answered(answer: &TaskAnswer, output: Output) -> Result<Exit, Failure> {
+pub(super) fn answered(answer: &TaskAnswer, output: Output) -> Result<Exit, Failure> {
     match output {
         Output::Json => {
             let mut document = json!({ "task": answer.task, "still_running": answer.still_running });

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use sluice_api::client::escape;
-use sluice_api::workspace::{EndStray, Restore, WorkspaceList};
+use sluice_api::workspace::{AdoptStray, EndStray, Restore, WorkspaceList};
 
 use crate::args::Workspace;
 use crate::engine::connect;
@@ -23,6 +23,9 @@ pub(crate) fn run(arguments: Workspace, output: Output) -> Result<Exit, Failure>
             show(&connect()?.post("/v1/workspaces/gc", &json!({ "project": project }))?, output)
         }
         Workspace::End { session } => show(&connect()?.post("/v1/workspaces/end", &EndStray { session })?, output),
+        Workspace::Adopt { session } => {
+            super::task::answered(&connect()?.post("/v1/workspaces/adopt", &AdoptStray { session })?, output)
+        }
         Workspace::Restore { task, number, into } => {
             let into = std::path::absolute(&into).unwrap_or(into).display().to_string();
             let answer: Value = connect()?.post("/v1/workspaces/restore", &Restore { task, number, into })?;
@@ -63,7 +66,7 @@ fn show(answer: &WorkspaceList, output: Output) -> Result<Exit, Failure> {
             &["session that no task knows", "path"],
             answer.strays.iter().map(|it| vec![it.session.clone(), it.path.clone()]),
         );
-        say("`sluice workspace end SESSION` ends it");
+        say("`sluice workspace adopt SESSION` gives it its task back, `sluice workspace end SESSION` ends it");
     }
     if !answer.kept.is_empty() {
         print("\n");

@@ -124,6 +124,37 @@ fn a_worktree_in_which_an_agent_lives_is_lent_to_nobody_whatever_the_store_says(
 }
 
 #[test]
+fn an_agent_that_no_task_knows_gets_its_task_back_and_goes_on() {
+    let home = Home::new();
+    let backup = home.path("backup");
+    home.json(&["backup", backup.to_str().unwrap()]);
+    let (here, on) = (home.pipe("here"), home.pipe("on"));
+    let script =
+        format!("worker 1: crash\nworker 2: tell {}; wait for {}; work\nreviewer: review pass", here.path(), on.path());
+    let id = home.create("unknown", &script, &[]);
+    home.until(&id, "crashed", |task| task["session"] == "crashed");
+    home.json(&["task", "respawn", &id]);
+    here.hear();
+    let before = home.task(&id);
+    home.sluice(&["stop"]).done();
+    home.sluice(&["restore", backup.to_str().unwrap()]).done();
+    assert_eq!(home.refused(&["task", "show", &id]), "3 not_found");
+    let strays = home.json(&["workspace", "list"])["strays"].clone();
+    let session = strays[0]["session"].as_str().unwrap().to_owned();
+    assert_eq!(home.refused(&["workspace", "adopt", "nobody.1"]), "3 not_found");
+    let adopted = home.json(&["workspace", "adopt", &session])["task"].clone();
+    for key in ["id", "branch", "summary", "workspace", "status", "harness", "session"] {
+        assert_eq!(adopted[key], before[key], "{key}: {adopted:#}");
+    }
+    assert!(home.json(&["workspace", "list"])["strays"].is_null());
+    assert_eq!(home.refused(&["workspace", "adopt", &session]), "1 session_alive");
+    // It is the task's own: it moves it, and its end is noticed.
+    on.let_go();
+    home.until_status(&id, "reviewing");
+    assert_eq!(home.json(&["task", "merge", &id])["task"]["status"], "done");
+}
+
+#[test]
 fn a_worktree_whose_task_cannot_be_read_is_lent_to_nobody_and_not_cleared() {
     let home = Home::new();
     home.json(&["project", "update", "coffee", "--pool-size", "1"]);

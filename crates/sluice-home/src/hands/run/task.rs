@@ -53,7 +53,7 @@ fn open(ground: &Arc<Ground>, seen: &SeenRun, wanted: &Perform, name: &str) -> R
         context: context.clone(),
         ..CreateTask::default()
     };
-    crate::service::create_task(ground, &id, &wanted, Reading::Commit)?;
+    crate::service::create_task(ground, &id, &wanted, Reading::Commit, None)?;
     ground.tasks.load(&id)?.ok_or_else(|| "its task is gone".into())
 }
 
