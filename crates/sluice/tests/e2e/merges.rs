@@ -219,9 +219,12 @@ fn merging_one_task_is_no_leak_of_another_session() {
     let leaks = |id: &str| home.history(id).into_iter().filter(|event| event["type"] == "checkout.leaked").count();
     assert_eq!((leaks(&other), leaks(&id)), (0, 0));
     // What an agent does there itself is one still.
-    let script = format!("worker: git -C {} checkout -q -b mine; hang", home.repository().display());
+    let there = home.pipe("there");
+    let repository = home.repository();
+    let script = format!("worker: git -C {} checkout -q -b mine; tell {}; hang", repository.display(), there.path());
     let leaking = home.create("leaking", &script, &[]);
-    home.until(&leaking, "in the main checkout", |_| home.git(&["branch", "--show-current"]) == "mine");
+    there.hear();
+    assert_eq!(home.git(&["branch", "--show-current"]), "mine");
     home.json(&["task", "cancel", &leaking, "--yes"]);
     home.until_status(&leaking, "cancelled");
     assert_eq!(leaks(&leaking), 1);
