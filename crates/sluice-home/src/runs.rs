@@ -139,6 +139,15 @@ impl Looks {
         self.known().runs.get(id).filter(|seen| (seen.version, &seen.card) == (now.version, &now.card)).cloned()
     }
 
+    /// A run has changed: what is remembered of it is of no use any more.
+    pub(crate) fn forget(&self, id: &str) {
+        let mut known = self.known();
+        if let Some(before) = known.runs.remove(id) {
+            known.steps -= before.state.steps.len();
+            known.ended -= usize::from(!before.card.open);
+        }
+    }
+
     /// How many runs have been read, and are remembered.
     #[cfg(test)]
     pub(crate) fn count(&self) -> usize {

@@ -156,6 +156,7 @@ impl Tasks {
                 Err(RecvTimeoutError::Disconnected) => return,
             }
             unread.extend(hints.try_iter().flatten());
+            unread.iter().filter_map(crate::runs::id_of).for_each(|run| self.looks.forget(run));
             unread.retain(|stream| id_of(stream).is_some() && self.reread(stream).is_err());
             *locked(&self.generation) += 1;
             self.changed.notify_all();
