@@ -25,6 +25,11 @@ impl Life {
             self.engine().waiting.push_back(it);
             return Ok(());
         }
+        // It was decided while the store was ours. Before anything is done it must be so again, or still.
+        if !self.may_act() {
+            self.at(200, Due::Begins(it));
+            return Ok(());
+        }
         let name = (it.stream.clone(), it.effect.id.clone());
         if self.reads_in_vain() {
             return self.cannot_begin(it, Bug::TakesAFailedReadForAnOutcome, UNREACHED);
