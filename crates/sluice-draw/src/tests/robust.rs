@@ -1,7 +1,5 @@
 //! That nothing a definition says or contains can spoil a drawing: not its names, not its size, not its shape.
 
-use std::time::{Duration, Instant};
-
 use proptest::prelude::*;
 
 use super::all;
@@ -74,38 +72,29 @@ fn dag(nodes: usize, picks: &[(usize, usize)]) -> Graph {
     Graph::of_recipe(&recipe("random", steps.collect()))
 }
 
-/// Each format at once; the limit leaves room for an unoptimised build on a busy machine.
-fn drawn_quickly(graph: &Graph) -> Vec<Result<String, TooLarge>> {
-    Format::ALL
-        .map(|format| {
-            let start = Instant::now();
-            let drawn = draw(graph, format, &TextStyle::default());
-            assert!(start.elapsed() < Duration::from_secs(3), "{} took {:?}", format.word(), start.elapsed());
-            drawn
-        })
-        .to_vec()
+fn drawn(graph: &Graph) -> Vec<Result<String, TooLarge>> {
+    Format::ALL.map(|format| draw(graph, format, &TextStyle::default())).to_vec()
 }
 
 #[test]
-fn large_graphs_are_drawn_or_refused_at_once() {
+fn large_graphs_are_drawn_or_refused() {
     let chain: Vec<(usize, usize)> = (1..10_000).map(|index| (index - 1, index)).collect();
-    let drawn = drawn_quickly(&dag(10_000, &chain));
-    assert!(drawn.iter().all(Result::is_ok), "as many as the checker lets pass");
+    assert!(drawn(&dag(10_000, &chain)).iter().all(Result::is_ok), "as many as the checker lets pass");
     let refused = svg(&dag(10_001, &chain)).unwrap_err().to_string();
     insta::assert_snapshot!(refused, @"the graph is too large for a picture: 10001 nodes, and at most 10000 can be drawn");
 
     let star: Vec<(usize, usize)> = (1..1_000).map(|index| (0, index)).collect();
-    assert!(drawn_quickly(&dag(1_000, &star)).iter().all(Result::is_ok));
+    assert!(drawn(&dag(1_000, &star)).iter().all(Result::is_ok));
     let funnel: Vec<(usize, usize)> = (1..1_000).flat_map(|index| [(index - 1, index), (index, 999)]).collect();
-    assert!(drawn_quickly(&dag(1_000, &funnel)).iter().all(Result::is_ok));
+    assert!(drawn(&dag(1_000, &funnel)).iter().all(Result::is_ok));
     let dense: Vec<(usize, usize)> = (0..4_000).map(|index| (index * 7919 % 1_000, index * 104_729 % 997)).collect();
-    assert!(drawn_quickly(&dag(1_000, &dense)).iter().all(Result::is_ok));
+    assert!(drawn(&dag(1_000, &dense)).iter().all(Result::is_ok));
     let two: Vec<(usize, usize)> = (0..3_900).map(|index| (index % 500, 500 + index * 31 % 500)).collect();
-    assert!(drawn_quickly(&dag(1_000, &two)).iter().all(Result::is_ok));
+    assert!(drawn(&dag(1_000, &two)).iter().all(Result::is_ok));
     let states: String = (0..1_000).map(|index| format!("s{index} ")).collect();
     let ring: String = (0..1_000).map(|index| format!("s{index} s{}\n", (index * 7 + 1) % 1_000)).collect();
     let ring = Graph::of_lifecycle(&lifecycle("ring", &states, &[0], &ring));
-    assert!(drawn_quickly(&ring).iter().all(Result::is_ok));
+    assert!(drawn(&ring).iter().all(Result::is_ok));
 }
 
 #[test]
