@@ -1,8 +1,8 @@
 //! The definitions of a repository as the commit of its default branch has them.
 //!
-//! What the engine starts by itself (for an event, for a task's state, after a run, as a step) is read there and nowhere
-//! else in a repository: agents write in checkouts and on branches, and what judges them must not be what they wrote. Where
-//! there is no such commit, only the home's own definitions and the built-in ones are there.
+//! What the engine starts by itself (for an event, for a task's state, after a run, as a step) is read there first: agents
+//! write in checkouts and on branches, and must not replace what judges them. Then come the home's own definitions, the
+//! built-in ones, and last what only lies in a checkout, which never acts as a person.
 
 use std::io;
 use std::path::{Component, Path, PathBuf};

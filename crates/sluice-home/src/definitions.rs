@@ -7,7 +7,7 @@ use std::sync::Arc;
 use sluice_api::problem::{Problem, Status};
 use sluice_core::lifecycle::Lifecycle;
 use sluice_core::run::Plan;
-use sluice_dialect::catalogue::{Catalogue, Entry, HOME_FOLDER, Places};
+use sluice_dialect::catalogue::{Catalogue, Entry, HOME_FOLDER, Places, load_path};
 use sluice_dialect::pin::Pinned;
 use sluice_dialect::{Definition, Loaded, Source, Sources};
 use sluice_engine::loader::Definitions;
@@ -89,10 +89,8 @@ pub(crate) fn find(ground: &Ground, what: &str, name: &str, root: &Path, reading
             let Some(entry) = committed.find(name) else {
                 let near = Catalogue::gather(&places).find(name).map(|entry| entry.path.clone());
                 let lies = near.or_else(|| Some(root.join(name)).filter(|file| file.is_file()));
-                let only = lies.as_ref().map(|path| format!("; {} is not committed there", path.display()));
-                let missing = format!(" in {}{}", committed.place, only.unwrap_or_default());
-                let problem = none(&committed.catalogue, &missing);
-                return Err(if lies.is_some() { problem.hint(cure(home)) } else { problem });
+                let path = lies.ok_or_else(|| none(&committed.catalogue, &format!(" in {}", committed.place)))?;
+                return uncommitted(path, home, &committed.place);
             };
             let (loaded, told) = (committed.load(entry, &mut Sources::new()), committed.told(entry));
             Ok(Found { path: committed.file(entry), bytes: entry.bytes(), loaded, told })
@@ -100,13 +98,28 @@ pub(crate) fn find(ground: &Ground, what: &str, name: &str, root: &Path, reading
     }
 }
 
-/// What somebody can do whose definition only lies in a checkout.
-fn cure(home: &Path) -> String {
-    let folder = home.join(HOME_FOLDER);
-    format!(
-        "commit it to the default branch, or put it into {}: the engine starts nothing else by itself",
-        folder.display()
-    )
+/// A definition that only lies in a checkout. Everything else comes before it, so it takes nothing's place; but an agent
+/// may have written it, so it does not act for a person.
+fn uncommitted(path: PathBuf, home: &Path, place: &str) -> Result<Found, Problem> {
+    let loaded = load_path(&path, &mut Sources::new());
+    if acts_as_person(&loaded) {
+        let (shown, folder) = (path.display(), home.join(HOME_FOLDER));
+        let message =
+            format!("{shown} acts as a person, and is not in {place}: the engine does not start it by itself");
+        let cure = format!("commit it to the default branch, or put it into {}", folder.display());
+        return Err(Problem::new(Status::Refused, "unusable_recipe", message).hint(cure));
+    }
+    let told =
+        format!("{} in the checkout; it is not in {place}, so whoever writes there can change it", path.display());
+    Ok(Found { bytes: std::fs::read(&path), path, loaded, told })
+}
+
+/// Whether a step of a recipe acts as a person.
+pub(crate) fn acts_as_person(loaded: &Loaded) -> bool {
+    match &loaded.definition {
+        Some(Definition::Recipe(recipe)) => recipe.steps.iter().any(|step| step.acts_as_person),
+        Some(Definition::Lifecycle(_)) | None => false,
+    }
 }
 
 /// The lifecycle of this name, seen from a repository. It must be usable now; one that was pinned earlier goes on whatever

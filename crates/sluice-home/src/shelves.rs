@@ -15,6 +15,7 @@ use sluice_dialect::{Definition, Sources};
 use sluice_worker::git::{Git, GitError, Repository};
 
 use crate::committed::Committed;
+use crate::definitions::acts_as_person;
 use crate::ground::Ground;
 
 /// A recipe that can be used.
@@ -115,27 +116,37 @@ fn of_project(ground: &Ground, root: &Path, branch: &str) -> Option<Shelf> {
             recipes.push(Shelved { recipe, path, project: Some(root.to_owned()), found });
         }
     }
-    REPOSITORY_FOLDERS.iter().for_each(|folder| note_uncommitted(ground, root, folder, &committed));
+    REPOSITORY_FOLDERS.iter().for_each(|folder| recipes.extend(uncommitted(ground, root, folder, &committed)));
     Some(Shelf { branch: branch.to_owned(), signs, looks, recipes })
 }
 
-/// Writes down which recipes of a checkout wait for an event in vain: the engine starts what is committed.
-fn note_uncommitted(ground: &Ground, root: &Path, folder: &str, committed: &Committed) {
+/// The recipes of a folder of the checkout that the commit does not have. One that the commit has otherwise, or that acts
+/// as a person, is not among them: the log says so.
+fn uncommitted(ground: &Ground, root: &Path, folder: &str, committed: &Committed) -> Vec<Shelved> {
     let held = |path: &Path| committed.catalogue.entries.iter().find(|entry| committed.file(entry) == path);
+    let mut found = Vec::new();
     for entry in Catalogue::of_folder(&root.join(folder)).entries {
         let same = |other: &Entry| matches!((other.bytes(), entry.bytes()), (Ok(one), Ok(two)) if one == two);
-        let definition = entry.load(&mut Sources::new()).definition;
-        let waits =
-            matches!(definition, Some(Definition::Recipe(recipe)) if matches!(recipe.trigger, Trigger::Event { .. }));
-        if waits && !held(&entry.path).is_some_and(same) {
-            ground.log.line(&format!(
+        let loaded = entry.load(&mut Sources::new());
+        let (is_usable, acts) = (loaded.is_usable(), acts_as_person(&loaded));
+        let Some(Definition::Recipe(recipe)) = loaded.definition else { continue };
+        let waits = matches!(recipe.trigger, Trigger::Event { .. });
+        match held(&entry.path) {
+            None if is_usable && !acts => {
+                let name = entry.path.strip_prefix(root).unwrap_or(&entry.path).display().to_string();
+                found.push(Shelved { recipe, path: entry.path, project: Some(root.to_owned()), found: name });
+            }
+            Some(other) if same(other) => {}
+            None | Some(_) if waits => ground.log.line(&format!(
                 "{} waits for events in vain: it is not so in {}; commit it to the default branch, or put it into {}",
                 entry.path.display(),
                 committed.place,
                 ground.places.home().join(HOME_FOLDER).display()
-            ));
+            )),
+            None | Some(_) => {}
         }
     }
+    found
 }
 
 /// The files that change when the default branch does.

@@ -1,5 +1,5 @@
-//! What the engine starts by itself is what the default branch's commit or the home has. An agent writes recipes into the
-//! checkout and onto its branch, to act for a person or to judge its own work: none of them is used.
+//! What the engine starts by itself is what the default branch's commit or the home has, and only then what lies in the
+//! checkout. An agent writes recipes there and onto its branch, to act for a person or to judge its own work: in vain.
 
 use serde_json::Value;
 
@@ -65,13 +65,6 @@ fn an_agent_does_not_replace_the_recipe_that_judges_its_work() {
     checked(&home, "true");
     std::fs::remove_file(home.place().join("workflows/verify.yml")).unwrap();
     judge(&home, "test -e approved");
-    let create =
-        |branch: &str| home.sluice(&["task", "create", branch, "worker: work", "--workflow", CHECKED, "--json"]);
-    // Whoever creates the task is told at once that what judges it is not committed.
-    let ran = create("early");
-    assert_eq!(ran.refusal(), "1 unusable_workflow", "{ran:?}");
-    let message = ran.json()["error"]["message"].as_str().unwrap().to_owned();
-    assert!(message.contains("verify.yml is not committed there"), "{message}");
     home.commit();
     let (told, go) = (home.pipe("told"), home.pipe("go"));
     let script = format!("worker: tell {}; wait for {}; work", told.path(), go.path());
@@ -97,32 +90,29 @@ fn what_follows_a_run_and_what_a_step_creates_is_read_in_the_commit_too() {
     grimoire(&home, "first", steps);
     grimoire(&home, "next", "steps:\n  - {name: one, prompt_file: say.md, harness: shell}\n");
     write(&home, ".coven/prompts/say.md", "echo committed");
-    let run = begin(&home, &["first"]);
-    let failed = home.until_event(&run, "effect.settled", 1);
-    assert!(text(&failed["data"]["error"]).contains("next.yml is not committed there"), "{failed:#}");
+    until_status(&home, &begin(&home, &["first"]), "completed");
+    let next = super::triggers::until_ended(&home, "next");
+    assert!(text(&next["definition"]).contains("in the checkout; it is not in the commit"), "{next:#}");
     home.commit();
     // What an agent makes of it, and of its prompt, in the checkout does not count.
     let answer =
         format!("steps:\n  - {{name: one, type: script, command: sluice answer {held} skip, acts_as: person}}\n");
     grimoire(&home, "next", &answer);
     write(&home, ".coven/prompts/say.md", "echo another");
-    until_status(&home, &begin(&home, &["first"]), "completed");
-    let next = super::triggers::until_ended(&home, "next");
+    let first = begin(&home, &["first"]);
+    until_status(&home, &first, "completed");
+    let settled = home.until_event(&first, "effect.settled", 1);
+    assert!(settled["data"]["error"].is_null(), "{settled:#}");
+    let of_commit = |run: &Value| text(&run["definition"]).contains("in the commit ");
+    let runs = || home.json(&["run", "list", "--all"])["runs"].as_array().unwrap().clone();
+    let next = runs().into_iter().find(|run| run["recipe"] == "next" && of_commit(&show(&home, text(&run["id"]))));
+    let next = until_status(&home, text(&next.unwrap()["id"]), "completed");
     assert_eq!(text(&next["steps"][0]["output"]).trim(), "committed", "{next:#}");
-    // A step that is a task has a lifecycle of the commit.
-    write(
-        &home,
-        ".sluice/workflows/own.yml",
-        "name: own\nversion: 1\nstates: {a: {}, b: {terminal: true}}\ntransitions: [{from: a, to: b}]\n",
-    );
-    grimoire(&home, "makes", "steps:\n  - {name: make, type: task, branch: x, summary: s, workflow: own}\n");
-    let made = until_status(&home, &begin(&home, &["makes"]), "failed");
-    assert!(made["error"].to_string().contains("there is no workflow `own`"), "{made:#}");
     assert_eq!(show(&home, &held)["status"], Value::from("held"));
 }
 
 #[test]
-fn in_a_folder_without_git_only_the_homes_recipes_follow() {
+fn in_a_folder_without_git_the_homes_recipes_come_first() {
     let home = Home::empty();
     with_shell(&home);
     let folder = home.path("plain");
@@ -133,12 +123,21 @@ fn in_a_folder_without_git_only_the_homes_recipes_follow() {
     let next = |word: &str| format!("name: next\nsteps: [{{name: a, type: script, command: 'echo {word}'}}]\n");
     std::fs::write(recipes.join("next.yml"), next("folder")).unwrap();
     let start = || super::home::run(home.command(&["start", "first", "--json"]).current_dir(&folder)).done().json();
-    let run = text(&start()["run"]["id"]).to_owned();
-    let failed = home.until_event(&run, "effect.settled", 1);
-    assert!(text(&failed["data"]["error"]).contains("this is no git repository"), "{failed:#}");
+    let outputs = || {
+        let runs = home.json(&["run", "list", "--all"])["runs"].as_array().unwrap().clone();
+        let next = runs.iter().filter(|run| run["recipe"] == "next").map(|run| text(&run["id"]).to_owned());
+        let ended = next.map(|id| until_status(&home, &id, "completed"));
+        ended.map(|run| text(&run["steps"][0]["output"]).to_owned()).collect::<Vec<_>>()
+    };
+    let follows = || {
+        let id = text(&start()["run"]["id"]).to_owned();
+        home.until_event(&id, "effect.settled", 1);
+    };
+    follows();
+    assert_eq!(outputs(), ["folder"]);
     let mine = home.place().join("workflows");
     std::fs::create_dir_all(&mine).unwrap();
     std::fs::write(mine.join("next.yml"), next("home")).unwrap();
-    start();
-    assert_eq!(super::triggers::until_ended(&home, "next")["steps"][0]["output"], "home");
+    follows();
+    assert!(outputs().iter().any(|output| output == "home"), "{:?}", outputs());
 }
