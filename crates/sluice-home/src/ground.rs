@@ -232,7 +232,7 @@ impl Ground {
 
     /// Whether none of the sessions that a task takes for living is there: after a start of the machine the task hears
     /// of that a moment later.
-    fn is_gone(&self, seen: &Seen) -> bool {
+    pub(crate) fn is_gone(&self, seen: &Seen) -> bool {
         let sessions = [&seen.state.main, &seen.state.beside];
         let is_there = |session: &Session| match session {
             Session::Alive(agent) => session_id(&seen.id, agent.id).is_ok_and(|id| self.sessions.is_living(&id)),

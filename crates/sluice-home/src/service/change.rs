@@ -115,6 +115,7 @@ impl Service {
     /// Starts the agent of a task's state again.
     pub fn respawn(&self, who: &Who, id: &str) -> Result<TaskAnswer, Problem> {
         let seen = self.ground.tasks.find(id)?;
+        self.until_end_is_heard(&seen.id)?;
         let recorded = ask(&self.ground, &seen.id, Input::Respawn { by: who.to(&seen.id) })?;
         self.settled(who, &seen.id, recorded)
     }

@@ -129,24 +129,22 @@ mod tests {
             let seen = start_as(service.ground(), &wanted, started).expect("started");
             service.cancel_run(&Who::person("somebody"), &seen.id, String::new()).expect("ended");
         };
-        (0..20).for_each(|_| one(Kind::Run));
+        (0..60).for_each(|_| one(Kind::Run));
         (0..3).for_each(|_| one(Kind::Workflow));
         one(Kind::Mission);
         service.close().expect("closed");
         // Nothing is remembered of before.
         let service = open();
-        let read = || service.ground().tasks.looks.count();
-        let before = read();
         let lists = (
             service.workflows().expect("a list").len(),
-            read() - before,
             service.missions(&Who::person("somebody")).expect("a list").len(),
-            read() - before,
             service.list_processes(true).expect("a list").len(),
             service.inbox().expect("a list").len(),
-            read() - before,
         );
-        assert_eq!(lists, (3, 3, 1, 4, 0, 0, 4));
+        assert_eq!(lists, (3, 1, 0, 0));
+        // Who follows what happened may read a few of the last runs beside it.
+        let read = service.ground().tasks.looks.count();
+        assert!((4..30).contains(&read), "{read} of 64 runs were read");
         service.close().expect("closed");
     }
 }

@@ -14,6 +14,8 @@ use crate::tasks::Seen;
 
 /// How long a person waits for what follows from a command.
 const SETTLE_WITHIN: Duration = Duration::from_secs(60);
+/// How long a task may take to hear that its agent is gone.
+const HEARD_WITHIN: Duration = Duration::from_secs(10);
 /// How long anybody waits for TASK.md to tell of it.
 const WRITE_WITHIN: Duration = Duration::from_secs(2);
 
@@ -36,6 +38,12 @@ impl Service {
         let still_running = is_under_way(&seen, turns);
         let transition = self.transition(&seen, recorded)?;
         Ok(TaskAnswer { task: self.ground.shown(&seen), transition, notes: Vec::new(), still_running })
+    }
+
+    /// A task is shown as crashed as soon as its agent is gone. Waits until the task itself has heard of that.
+    pub(super) fn until_end_is_heard(&self, id: &str) -> Result<(), Problem> {
+        let is_gone = || Ok(self.ground.tasks.load(id)?.is_some_and(|seen| self.ground.is_gone(&seen)));
+        self.wait_until(HEARD_WITHIN, || is_gone().map(|is_gone| !is_gone))
     }
 
     /// Waits until it is so, or the time is up.

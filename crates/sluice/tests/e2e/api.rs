@@ -11,8 +11,9 @@ use super::recipes::{grimoire, settled, text};
 use super::served::request;
 
 /// What cannot be done here, and why.
-const NOT_HERE: [&str; 2] = [
+const NOT_HERE: [&str; 3] = [
     "POST /v1/workspaces/end",                 // there is no agent that no task knows
+    "POST /v1/workspaces/adopt",               // nor here
     "POST /v1/lifecycle/tasks/{id}/create-pr", // there is no forge
 ];
 

@@ -54,8 +54,8 @@ fn dies_twice(victim: Victim) {
     let id = home.create("brew", &script, &[]);
     here.hear();
     let agent = kill(&home, &id, 1, victim, 1);
-    let task = home.until(&id, "crashed", |task| task["session"] == "crashed");
-    assert_eq!((&task["status"], &task["crash_count"]), (&"working".into(), &1.into()));
+    let task = home.until(&id, "crashed", |task| task["crash_count"] == 1);
+    assert_eq!((&task["status"], &task["session"]), (&"working".into(), &"crashed".into()));
     assert!(!process::lives(agent), "{victim:?}: the agent lives");
     let daemon: i32 = std::fs::read_to_string(daemon).unwrap().trim().parse().unwrap();
     assert!(!process::lives(daemon), "{victim:?}: what the agent left behind lives");

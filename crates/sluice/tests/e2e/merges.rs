@@ -167,7 +167,8 @@ fn work_on_another_branch_is_the_tasks_once_a_person_names_it() {
     let id = reviewed(&home, "brew", PASSES, &[]);
     sh(&home, &workspace(&home, &id), "git checkout -q -b better");
     let said = home.sluice(&["task", "merge", &id, "--json"]).json();
-    assert!(said["error"]["hint"].as_str().unwrap().contains("`sluice task update --branch better`"), "{said}");
+    let way_out = format!("`sluice task update {id} --branch better`");
+    assert!(said["error"]["hint"].as_str().unwrap().contains(&way_out), "{said}");
     home.json(&["task", "update", &id, "--branch", "better"]);
     // The same commit as the one that was judged.
     assert_eq!(home.json(&["task", "merge", &id])["task"]["status"], "done");

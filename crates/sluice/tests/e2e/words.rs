@@ -136,7 +136,7 @@ fn who_waits_for_a_task_hears_when_a_person_is_needed_and_when_the_time_is_over(
 fn what_a_dead_agent_printed_last_is_shown() {
     let home = Home::new();
     let id = home.create("brew", "say \"\u{1b}[31mno such bean\"\ncrash", &[]);
-    home.until(&id, "crashed", |task| task["session"] == "crashed");
+    home.until(&id, "crashed", |task| task["crash_count"] == 1);
     let shown = home.sluice(&["task", "show", &id]).done().stdout;
     assert!(shown.contains("its agent died, and printed last") && shown.contains("no such bean"), "{shown}");
 }
