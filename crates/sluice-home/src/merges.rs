@@ -2,9 +2,10 @@
 //! in between is followed by one that finishes it: the same commit, and then the task is closed. It is forgotten only
 //! when it is known that it was finished, or that nothing was merged.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::{ErrorKind, Write};
+use std::io::{self, ErrorKind, Write};
 use std::path::PathBuf;
 use std::sync::Weak;
 use std::time::Duration;
@@ -17,7 +18,7 @@ use sluice_core::task::{Asker, Input};
 use sluice_engine::reactor::Recorded;
 use sluice_worker::forge::Forge;
 use sluice_worker::git::{Family, Git, GitError, Repository};
-use sluice_worker::merge::{Merged, Pushed, Request, Strategy, contains, forget as forget_mark, look, make_good};
+use sluice_worker::merge::{Begun, Keep, Merged, Pushed, Request, Strategy, contains, look, make_good};
 
 use crate::ground::Ground;
 use crate::projects::{described, git};
@@ -44,6 +45,9 @@ pub(crate) struct Intent {
     /// Where the default branch was before; what it holds since then was merged for this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) base: Option<String>,
+    /// As what it was to be merged, where its own commits were not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) made: Option<String>,
 }
 
 /// How a way to merge is understood.
@@ -71,7 +75,7 @@ pub(crate) fn carry_out(ground: &Ground, seen: &Seen, mut intent: Intent) -> Res
     };
     // Without `gh` there is no pull request to ask about, unless one is known.
     let forge = Forge::find(&std::env::var_os("PATH").unwrap_or_default(), Git::default()).ok();
-    let begun = intent.base.take();
+    let (begun, made) = (intent.base.take(), intent.made.clone());
     intent.base = Some(match &begun {
         Some(base) => base.clone(),
         None => pool.repository().default_commit().map_err(|error| said(&error, &seen.id))?,
@@ -84,10 +88,18 @@ pub(crate) fn carry_out(ground: &Ground, seen: &Seen, mut intent: Intent) -> Res
         message: Some(&message),
         forge: forge.as_ref(),
         pull_request: seen.state.pull_request.as_deref(),
-        begun: begun.as_deref(),
+        begun: begun.as_deref().map(|base| Begun { base, made: made.as_deref() }),
     };
-    write(ground, &seen.id, &intent)?;
-    let merged = match merge(ground, pool.repository(), &request) {
+    write(ground, &seen.id, &intent).map_err(|error| trouble("write", &path(ground, &seen.id), &error))?;
+    let made_now = RefCell::new(intent.made.clone());
+    let keep = |made: &str| {
+        *made_now.borrow_mut() = Some(made.to_owned());
+        let file = |source| GitError::File { what: "cannot write", path: path(ground, &seen.id), source };
+        write(ground, &seen.id, &Intent { made: Some(made.to_owned()), ..intent.clone() }).map_err(file)
+    };
+    let merged = merge(ground, pool.repository(), &request, &keep);
+    let intent = Intent { made: made_now.into_inner(), ..intent };
+    let merged = match merged {
         Ok(merged) => merged,
         Err(error) => return Err(undone(ground, pool.repository(), &seen.id, &intent, &error)?),
     };
@@ -99,16 +111,14 @@ pub(crate) fn carry_out(ground: &Ground, seen: &Seen, mut intent: Intent) -> Res
     let commit = merged.work.clone().map(Commit);
     let input = Input::Merged { by: Asker::Person, commit, forced: intent.forced, push_failed, evidence };
     let recorded = ask(ground, &seen.id, input)?;
-    // The task knows it now. What is left of it otherwise says nothing wrong.
-    let _ = merged.work.as_deref().map(|work| forget_mark(pool.repository(), work));
     forget(ground, &seen.id)?;
     Ok((merged, recorded))
 }
 
 /// Merges, and says whose doing it was. Only what stays on this machine keeps others from comparing.
-fn merge(ground: &Ground, repository: &Repository, request: &Request<'_>) -> Result<Merged, GitError> {
+fn merge(ground: &Ground, repository: &Repository, request: &Request<'_>, keep: Keep<'_>) -> Result<Merged, GitError> {
     let ready = look(repository, request)?;
-    let made = ground.checkouts.change(repository, || ready.merge())?;
+    let made = ground.checkouts.change(repository, || ready.merge(keep))?;
     Ok(ready.push(made))
 }
 
@@ -121,7 +131,7 @@ fn undone(
     error: &GitError,
 ) -> Result<Problem, Problem> {
     let problem = said(error, task);
-    let has = |commit: Option<&str>| contains(repository, intent.commit.as_deref(), commit);
+    let has = |commit: Option<&str>| contains(repository, intent.commit.as_deref(), intent.made.as_deref(), commit);
     let is_begun = ground.checkouts.change(repository, || {
         make_good(repository)?;
         Ok::<_, GitError>(has(None)? && !has(intent.base.as_deref())?)
@@ -227,18 +237,15 @@ fn trouble(what: &str, path: &std::path::Path, error: &std::io::Error) -> Proble
 }
 
 /// Writes down what is to be merged, durably.
-fn write(ground: &Ground, task: &str, intent: &Intent) -> Result<(), Problem> {
+fn write(ground: &Ground, task: &str, intent: &Intent) -> io::Result<()> {
     let (folder, path) = (folder(ground), path(ground, task));
     let new = path.with_extension("new");
-    let write = || {
-        fs::create_dir_all(&folder)?;
-        let mut file = File::create(&new)?;
-        file.write_all(&serde_json::to_vec(intent)?)?;
-        file.sync_all()?;
-        fs::rename(&new, &path)?;
-        File::open(&folder)?.sync_all()
-    };
-    write().map_err(|error| trouble("write", &path, &error))
+    fs::create_dir_all(&folder)?;
+    let mut file = File::create(&new)?;
+    file.write_all(&serde_json::to_vec(intent)?)?;
+    file.sync_all()?;
+    fs::rename(&new, &path)?;
+    File::open(&folder)?.sync_all()
 }
 
 fn read(ground: &Ground, task: &str) -> Result<Option<Intent>, Problem> {

@@ -53,9 +53,23 @@ pub struct Request<'a> {
     pub forge: Option<&'a Forge>,
     /// The pull request that is known of: without a word about it, nothing is merged here.
     pub pull_request: Option<&'a str>,
-    /// It was begun before, when the default branch was at this commit, and may be done.
-    pub begun: Option<&'a str>,
+    /// It was begun before, and may be done.
+    pub begun: Option<Begun<'a>>,
 }
+
+/// A merge that was begun before, as the one who asked for it has kept it. No repository is asked that: whoever works in
+/// one of its worktrees can write there what they like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Begun<'a> {
+    /// The commit that the default branch was at.
+    pub base: &'a str,
+    /// As what the work was to be merged, where its own commits were not.
+    pub made: Option<&'a str>,
+}
+
+/// Told as what commit the work is merged, where that is none of its own, before the default branch moves: whoever comes
+/// after a power cut knows by it that it is done.
+pub type Keep<'a> = &'a dyn Fn(&str) -> Result<(), GitError>;
 
 /// How the branch came to be merged.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -126,7 +140,7 @@ pub struct Made {
 /// push that failed again.
 pub fn merge(repository: &Repository, request: &Request<'_>) -> Result<Merged, GitError> {
     let ready = look(repository, request)?;
-    let made = ready.merge()?;
+    let made = ready.merge(&|_| Ok(()))?;
     Ok(ready.push(made))
 }
 
@@ -140,13 +154,13 @@ pub fn look<'a>(repository: &'a Repository, request: &'a Request<'a>) -> Result<
         }
         None => repository.branch_tip(request.branch)?.map(|(commit, _)| commit),
     };
-    let may_be_done = match (&work, request.begun) {
-        (Some(work), Some(base)) => !replay::holds(repository, work, base)?,
-        (Some(_) | None, _) => false,
+    let may_be_done = match request.begun {
+        Some(Begun { base, made }) => work.is_some() && !contains(repository, work.as_deref(), made, Some(base))?,
+        None => false,
     };
     let mut ready = Ready { repository, request, remote, work, pull_request: None, may_be_done, notes: Vec::new() };
     // What was merged here is no matter of a pull request any more.
-    let is_done = may_be_done && contains(repository, ready.work.as_deref(), None)?;
+    let is_done = may_be_done && contains(repository, ready.work.as_deref(), ready.made(), None)?;
     if !request.local && !is_done {
         let (has_remote, work) = (ready.remote.is_some(), ready.work.as_deref());
         ready.pull_request = elsewhere(repository, request, has_remote, work, &mut ready.notes)?;
@@ -162,16 +176,21 @@ pub fn look<'a>(repository: &'a Repository, request: &'a Request<'a>) -> Result<
 
 impl Ready<'_> {
     /// Merges. Everything stays on this machine, so that it does not last.
-    pub fn merge(&self) -> Result<Made, GitError> {
-        let (repository, remote) = (self.repository, self.remote.as_deref());
+    pub fn merge(&self, keep: Keep<'_>) -> Result<Made, GitError> {
+        let repository = self.repository;
         let (Some(work), None) = (&self.work, &self.pull_request) else { return self.follow() };
         for _ in 0..ATTEMPTS {
-            match attempt(repository, self.request, remote, work, self.may_be_done) {
+            match self.attempt(work, keep) {
                 Err(GitError::Moved { .. }) => {}
                 done => return done.map(|(how, commit)| Made { how, commit, note: None }),
             }
         }
         Err(GitError::Moved { branch: repository.default_branch().to_owned() })
+    }
+
+    /// As what the work was merged, if it was begun before.
+    fn made(&self) -> Option<&str> {
+        self.request.begun.filter(|_| self.may_be_done)?.made
     }
 
     /// It is merged on the remote; the local default branch follows where it can.
@@ -188,6 +207,56 @@ impl Ready<'_> {
         let none = || GitError::NoBranch { branch: self.request.branch.to_owned() };
         let how = How::PullRequest(self.pull_request.clone().ok_or_else(none)?);
         Ok(Made { how, commit: repository.default_commit()?, note })
+    }
+
+    /// Merges once.
+    fn attempt(&self, work: &str, keep: Keep<'_>) -> Result<(How, String), GitError> {
+        let (repository, request, made) = (self.repository, self.request, self.made());
+        let (branch, into) = (request.branch, repository.default_branch());
+        let turn = Turn::take(repository)?;
+        let old = repository.branch_commit(into)?;
+        let start = start(repository, self.remote.as_deref(), old.as_deref())?;
+        if replay::holds(repository, work, made, &start)? {
+            if !self.may_be_done && !is_work(repository, branch, work, &start)? {
+                return Err(GitError::NothingToMerge { branch: branch.to_owned(), into: into.to_owned() });
+            }
+            if old.as_deref().is_none_or(|old| !replay::holds(repository, work, made, old).unwrap_or(false)) {
+                advance(&turn, old.as_deref(), &start)?;
+                return Ok((How::Already, start));
+            }
+            return Ok((How::Already, old.unwrap_or(start)));
+        }
+        let is_forward = repository.is_ancestor(&start, work)?;
+        let default_message = format!("Merge branch '{branch}'\n");
+        let message = request.message.unwrap_or(&default_message);
+        let merged = || merged_tree(repository, (branch, into), None, &start, work);
+        let (how, new) = match request.strategy {
+            Strategy::Auto | Strategy::FastForward | Strategy::Rebase if is_forward => {
+                (How::FastForward, work.to_owned())
+            }
+            Strategy::FastForward => {
+                return Err(GitError::NotFastForward { branch: branch.to_owned(), into: into.to_owned() });
+            }
+            Strategy::Auto | Strategy::MergeCommit => {
+                (How::MergeCommit, commit_tree(repository, &merged()?, &[&start, work], message)?)
+            }
+            Strategy::Squash => (How::Squash, commit_tree(repository, &merged()?, &[&start], message)?),
+            Strategy::Rebase => {
+                let new = replay::replayed(repository, (branch, into), &start, work)?;
+                if replay::tree(repository, &new)? != merged()? {
+                    return Err(GitError::OtherContent { branch: branch.to_owned(), into: into.to_owned() });
+                }
+                (How::Rebase, new)
+            }
+        };
+        if matches!(how, How::Squash | How::Rebase) {
+            if replay::tree(repository, &new)? == replay::tree(repository, &start)? {
+                return Err(GitError::NothingToMerge { branch: branch.to_owned(), into: into.to_owned() });
+            }
+            keep(&new)?;
+        }
+        advance(&turn, old.as_deref(), &new)?;
+        Ok((how, new))
     }
 
     /// Pushes what was merged. Whatever goes wrong now does not change that it is.
@@ -208,21 +277,21 @@ impl Ready<'_> {
     }
 }
 
-/// Whether a commit of the default branch, its newest unless given, holds this work.
-pub fn contains(repository: &Repository, work: Option<&str>, commit: Option<&str>) -> Result<bool, GitError> {
+/// Whether a commit of the default branch, its newest unless given, holds this work, as it is or as what it was merged.
+pub fn contains(
+    repository: &Repository,
+    work: Option<&str>,
+    made: Option<&str>,
+    commit: Option<&str>,
+) -> Result<bool, GitError> {
     let commit = match commit {
         Some(commit) => Some(commit.to_owned()),
         None => repository.branch_commit(repository.default_branch())?,
     };
     match (work, commit) {
-        (Some(work), Some(commit)) => replay::holds(repository, work, &commit),
+        (Some(work), Some(commit)) => replay::holds(repository, work, made, &commit),
         (Some(_) | None, _) => Ok(false),
     }
-}
-
-/// Forgets as what a commit was merged that is not in the default branch itself. It is known elsewhere now.
-pub fn forget(repository: &Repository, work: &str) -> Result<(), GitError> {
-    repository.call().args(["update-ref", "-d", &replay::mark(work)]).run()
 }
 
 /// Finishes or puts back what a merge into this repository has left half done, if one has.
@@ -316,58 +385,6 @@ fn start(repository: &Repository, remote: Option<&str>, old: Option<&str>) -> Re
         (Some(old), _) => Ok(old.to_owned()),
         (None, _) => repository.default_commit(),
     }
-}
-
-fn attempt(
-    repository: &Repository,
-    request: &Request<'_>,
-    remote: Option<&str>,
-    work: &str,
-    may_be_done: bool,
-) -> Result<(How, String), GitError> {
-    let (branch, into) = (request.branch, repository.default_branch());
-    let turn = Turn::take(repository)?;
-    let old = repository.branch_commit(into)?;
-    let start = start(repository, remote, old.as_deref())?;
-    if replay::holds(repository, work, &start)? {
-        if !may_be_done && !is_work(repository, branch, work, &start)? {
-            return Err(GitError::NothingToMerge { branch: branch.to_owned(), into: into.to_owned() });
-        }
-        if old.as_deref().is_none_or(|old| !replay::holds(repository, work, old).unwrap_or(false)) {
-            advance(&turn, old.as_deref(), &start)?;
-            return Ok((How::Already, start));
-        }
-        return Ok((How::Already, old.unwrap_or(start)));
-    }
-    let is_forward = repository.is_ancestor(&start, work)?;
-    let default_message = format!("Merge branch '{branch}'\n");
-    let message = request.message.unwrap_or(&default_message);
-    let merged = || merged_tree(repository, (branch, into), None, &start, work);
-    let (how, new) = match request.strategy {
-        Strategy::Auto | Strategy::FastForward | Strategy::Rebase if is_forward => (How::FastForward, work.to_owned()),
-        Strategy::FastForward => {
-            return Err(GitError::NotFastForward { branch: branch.to_owned(), into: into.to_owned() });
-        }
-        Strategy::Auto | Strategy::MergeCommit => {
-            (How::MergeCommit, commit_tree(repository, &merged()?, &[&start, work], message)?)
-        }
-        Strategy::Squash => (How::Squash, commit_tree(repository, &merged()?, &[&start], message)?),
-        Strategy::Rebase => {
-            let new = replay::replayed(repository, (branch, into), &start, work)?;
-            if replay::tree(repository, &new)? != merged()? {
-                return Err(GitError::OtherContent { branch: branch.to_owned(), into: into.to_owned() });
-            }
-            (How::Rebase, new)
-        }
-    };
-    if matches!(how, How::Squash | How::Rebase) {
-        if replay::tree(repository, &new)? == replay::tree(repository, &start)? {
-            return Err(GitError::NothingToMerge { branch: branch.to_owned(), into: into.to_owned() });
-        }
-        replay::note(repository, work, &new)?;
-    }
-    advance(&turn, old.as_deref(), &new)?;
-    Ok((how, new))
 }
 
 /// Whether what the default branch holds already was work of this branch, and not merely what the branch started from:

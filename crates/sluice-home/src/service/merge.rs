@@ -64,6 +64,7 @@ impl Service {
             local: wanted.local,
             forced: wanted.force,
             base: None,
+            made: None,
         };
         let (merged, recorded) = merges::carry_out(&self.ground, &seen, intent).map_err(told)?;
         self.told(who, &seen.id, merged, recorded)

@@ -1,27 +1,21 @@
 //! Merging without the commits themselves: all of them as one, or each made anew on the default branch.
 //!
-//! The default branch then has the work and not its commits. As what it was merged is noted before the branch moves, so
-//! that whoever comes after a power cut knows that it is done.
+//! The default branch then has the work and not its commits. As what it was merged is told to the one who asked for it
+//! before the branch moves.
 
 use super::{commit_as, merged_tree};
 use crate::git::{GitError, Repository};
 
-/// Where it is noted as what a commit was merged.
-pub(super) fn mark(work: &str) -> String {
-    format!("refs/sluice/merged/{work}")
-}
-
-/// Notes it.
-pub(super) fn note(repository: &Repository, work: &str, new: &str) -> Result<(), GitError> {
-    repository.call().durable().args(["update-ref", &mark(work), new]).run()
-}
-
 /// Whether a commit holds this work, as it is or as what it was merged.
-pub(super) fn holds(repository: &Repository, work: &str, commit: &str) -> Result<bool, GitError> {
+pub(super) fn holds(repository: &Repository, work: &str, made: Option<&str>, commit: &str) -> Result<bool, GitError> {
     if repository.is_ancestor(work, commit)? {
         return Ok(true);
     }
-    repository.commit(&mark(work))?.map_or(Ok(false), |merged| repository.is_ancestor(&merged, commit))
+    // What was not merged after all may have been cleared away.
+    match made.map(|made| repository.commit(made)).transpose()?.flatten() {
+        Some(made) => repository.is_ancestor(&made, commit),
+        None => Ok(false),
+    }
 }
 
 /// The content of a commit.

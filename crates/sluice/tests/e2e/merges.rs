@@ -261,6 +261,18 @@ fn work_is_merged_as_one_commit_or_commit_by_commit_if_a_person_says_so() {
     }
 }
 
+/// Every worktree can write every reference of the repository: none of them says what was merged.
+#[test]
+fn an_agent_cannot_have_its_task_closed_as_merged_already() {
+    let home = Home::new();
+    let id = reviewed(&home, "brew", PASSES, &[]);
+    sh(&home, &workspace(&home, &id), "git update-ref refs/sluice/merged/$(git rev-parse HEAD) main");
+    let work = home.git(&["rev-parse", "brew"]);
+    assert_eq!(home.json(&["task", "merge", &id])["task"]["status"], "done");
+    assert_eq!(home.git(&["rev-parse", "main"]), work);
+    assert_eq!(merged(&home, &id)["commit"], work.as_str());
+}
+
 /// A `git` that moves the default branch and then says that it has failed, as every one after it does: nobody knows then
 /// whether it was merged.
 const FAILING: &str = r#"#!/bin/sh
@@ -281,20 +293,22 @@ fn a_merge_of_which_nobody_knows_whether_it_was_made_is_finished_by_the_next_loo
     sh(&home, &bin, "chmod +x git; ln -s \"$(command -v git)\" real");
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
     run(home.command(&["project", "add"]).env("PATH", path)).done();
-    // A branch of whose moves nothing is known.
-    sh(
-        &home,
-        &home.repository(),
-        "git update-ref refs/heads/brew $(git commit-tree -p main -m brew $(git mktree </dev/null))",
-    );
-    let answer = home.json(&["task", "create", "brew", "Brew", "--status", "reviewing", "--harness", "demo"]);
-    let id = answer["task"]["id"].as_str().unwrap().to_owned();
-    std::fs::write(bin.join("armed"), "").unwrap();
-    let said = home.sluice(&["task", "merge", &id, "--json"]);
-    assert!(said.code != 0 && said.stdout.contains("finished by itself"), "{said:?}");
-    std::fs::remove_file(bin.join("broken")).unwrap();
-    assert_eq!(home.json(&["task", "merge", &id])["task"]["status"], "done");
-    assert_eq!(home.git(&["status", "--porcelain"]), "");
-    assert_eq!(home.git(&["log", "-1", "--format=%s", "main"]), "brew");
-    assert_eq!(merged(&home, &id)["commit"], home.git(&["rev-parse", "main"]).as_str());
+    for (branch, strategy) in [("brew", "ff"), ("pour", "squash")] {
+        // A branch of whose moves nothing is known.
+        let script = "blob=$(echo x | git hash-object -w --stdin); \
+                      tree=$(printf '100644 blob %s\\tNAME\\n' $blob | git mktree); \
+                      git update-ref refs/heads/NAME $(git commit-tree -p main -m NAME $tree)";
+        sh(&home, &home.repository(), &script.replace("NAME", branch));
+        let answer = home.json(&["task", "create", branch, branch, "--status", "reviewing", "--harness", "demo"]);
+        let id = answer["task"]["id"].as_str().unwrap().to_owned();
+        let (before, work) = (home.git(&["rev-parse", "main"]), home.git(&["rev-parse", branch]));
+        std::fs::write(bin.join("armed"), "").unwrap();
+        let said = home.sluice(&["task", "merge", &id, "--strategy", strategy, "--json"]);
+        assert!(said.code != 0 && said.stdout.contains("finished by itself"), "{said:?}");
+        std::fs::remove_file(bin.join("broken")).unwrap();
+        assert_eq!(home.json(&["task", "merge", &id])["task"]["status"], "done");
+        assert_eq!(home.git(&["status", "--porcelain"]), "");
+        assert_eq!(home.git(&["log", "--format=%s", &format!("{before}..main")]), branch);
+        assert_eq!(merged(&home, &id)["commit"], work.as_str());
+    }
 }
