@@ -172,7 +172,7 @@ impl Service {
             },
             None => {
                 let (open, view) = (self.newest_first(false)?, self.view(who));
-                let missions = open.iter().rev().filter(|seen| view.shows_colony(&seen.card.group));
+                let missions = open.iter().rev().filter(|seen| view.shows_colony(seen.colony()));
                 Ok(missions.flat_map(|seen| missions::tasks(&self.ground, seen)).collect())
             }
         }
@@ -195,7 +195,7 @@ impl Service {
     pub fn status(&self, who: &Who) -> Result<Value, Problem> {
         let view = self.view(who);
         let mut runs = self.newest_first(true)?;
-        runs.retain(|seen| view.shows_colony(&seen.card.group));
+        runs.retain(|seen| view.shows_colony(seen.colony()));
         let mut missions = missions::list(&self.ground, &runs);
         missions.retain(|mission| view.shows(&mission["colony_id"]));
         let open = runs.iter().filter(|seen| seen.state.end.is_none());

@@ -130,16 +130,21 @@ fn a_worker_sees_its_own_colony_alone_and_registers_so_many_crabs() {
     }
     let crab = |colony: &Value, id: &str| json!({ "colony_id": colony, "crab_id": id, "name": id, "role": "coder" });
     assert_eq!(post("/v1/crabs/register", &person, crab(&bay, "secret-crab")).status, 200);
+    assert_eq!(post("/v1/crabs/register", &person, crab(&reef, "own-crab")).status, 200);
     let (_, bound) = token(&home, &["--scope", "worker", "--colony", reef.as_str().unwrap()]);
     let (_, free) = token(&home, &["--scope", "worker"]);
-    for path in ["/v1/missions", "/v1/tasks", "/v1/crabs", "/v1/status", "/v1/colonies"] {
+    let own = ["own words", "own words", "own-crab", "own words", "reef"];
+    for (path, own) in ["/v1/missions", "/v1/tasks", "/v1/crabs", "/v1/status", "/v1/colonies"].into_iter().zip(own) {
         let seen = |secret: &str| served.ask("GET", path, Some(secret), "").json().to_string();
+        assert!(seen(&bound).contains(own), "{path}: {}", seen(&bound));
         assert!(!seen(&bound).contains("secret"), "{path}: {}", seen(&bound));
         assert!(!seen(&bound).contains(bay.as_str().unwrap()), "{path}: {}", seen(&bound));
         assert!(!seen(&free).contains("words"), "{path}: {}", seen(&free));
     }
     let tasks = |mission: &str| served.ask("GET", &format!("/v1/tasks?mission_id={mission}"), Some(&bound), "");
     assert!(tasks(&missions[0]).json().to_string().contains("own words"));
+    let status = served.ask("GET", "/v1/status", Some(&bound), "").json();
+    assert!(status["tasks"].to_string().contains(&missions[0]), "{status}");
     for other in &missions[1..] {
         assert_eq!(tasks(other).short(), "404 not_found");
         assert_eq!(served.ask("GET", &format!("/v1/missions/{other}"), Some(&bound), "").short(), "404 not_found");
