@@ -86,6 +86,11 @@ impl Committed {
         Ok(Committed { catalogue: Catalogue::of_held(held, home), place, from: Some((repository, commit)) })
     }
 
+    /// The commit that they are of, if there is one.
+    pub(crate) fn commit(&self) -> Option<&str> {
+        self.from.as_ref().map(|(_, commit)| commit.as_str())
+    }
+
     /// The definition in this file, or of this name.
     pub(crate) fn find(&self, wanted: &str) -> Option<&Entry> {
         let in_file = self.catalogue.entries.iter().find(|entry| entry.path == Path::new(wanted));

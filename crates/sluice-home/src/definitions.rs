@@ -61,6 +61,8 @@ pub(crate) struct Found {
     pub(crate) loaded: Loaded,
     /// Where it was read, for people, if not in a checkout or in the home.
     pub(crate) told: String,
+    /// The commit of the default branch that the engine looked in, if it did and there is one.
+    pub(crate) commit: Option<String>,
 }
 
 /// What is called so, seen from a repository: the nearest one. `what` is looked for, in words.
@@ -82,7 +84,7 @@ pub(crate) fn find(ground: &Ground, what: &str, name: &str, root: &Path, reading
             let catalogue = Catalogue::gather(&places);
             let entry = catalogue.find(name).ok_or_else(|| none(&catalogue, ""))?;
             let loaded = entry.load(&mut Sources::new());
-            Ok(Found { path: entry.path.clone(), bytes: entry.bytes(), loaded, told: String::new() })
+            Ok(Found { path: entry.path.clone(), bytes: entry.bytes(), loaded, told: String::new(), commit: None })
         }
         Reading::Commit => {
             let committed = Committed::seen_from(ground, root, name)?;
@@ -93,7 +95,8 @@ pub(crate) fn find(ground: &Ground, what: &str, name: &str, root: &Path, reading
                 return uncommitted(path, home, &committed.place);
             };
             let (loaded, told) = (committed.load(entry, &mut Sources::new()), committed.told(entry));
-            Ok(Found { path: committed.file(entry), bytes: entry.bytes(), loaded, told })
+            let commit = committed.commit().map(str::to_owned);
+            Ok(Found { path: committed.file(entry), bytes: entry.bytes(), loaded, told, commit })
         }
     }
 }

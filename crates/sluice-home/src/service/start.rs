@@ -79,7 +79,7 @@ pub(crate) fn start_as(ground: &Arc<Ground>, wanted: &StartRun, started: Started
         (Mode::ByHand, ..) => without(String::new()),
         (Mode::Engine, Some(_), _) => without(burrow(&id)),
         (Mode::Engine, None, Some(lent)) => without(lent),
-        (Mode::Engine, None, None) => plan_worktree(ground, &root, &id)?,
+        (Mode::Engine, None, None) => plan_worktree(ground, &root, &id, found.commit)?,
     };
     let root = root.display().to_string();
     let given = Given {
@@ -146,6 +146,7 @@ struct Found {
     pinned: Vec<u8>,
     path: PathBuf,
     told: String,
+    commit: Option<String>,
 }
 
 /// The recipe of this name or in this file. It must be usable now, prompt files included.
@@ -154,18 +155,18 @@ fn find(ground: &Ground, wanted: &str, root: &Path, cwd: &Path, reading: Reading
     let found = match reading == Reading::Checkout && file.is_file() {
         true => {
             let loaded = load_path(&file, &mut Sources::new());
-            definitions::Found { bytes: std::fs::read(&file), path: file, loaded, told: String::new() }
+            definitions::Found { bytes: std::fs::read(&file), path: file, loaded, told: String::new(), commit: None }
         }
         false => definitions::find(ground, "recipe or file", wanted, root, reading)?,
     };
-    let definitions::Found { path, bytes, loaded, told } = found;
+    let definitions::Found { path, bytes, loaded, told, commit } = found;
     let bytes = bytes.map_err(|error| unusable(wanted, &error.to_string()))?;
     let shown = path.display().to_string();
     usable(wanted, &loaded).map_err(|problem| problem.hint(format!("`sluice check {shown}` shows every problem")))?;
     let pinned = Pinned::of(&Source { path: &shown, bytes: &bytes }, &loaded).map(|pinned| pinned.to_bytes());
     match (loaded.definition, pinned) {
         (Some(Definition::Recipe(recipe)), Some(pinned)) => {
-            Ok(Found { plan: Arc::new(Plan::new(recipe)), pinned, path, told })
+            Ok(Found { plan: Arc::new(Plan::new(recipe)), pinned, path, told, commit })
         }
         (Some(Definition::Lifecycle(_)), _) => {
             Err(unusable(wanted, "it is a lifecycle, for tasks; a run needs a recipe")
@@ -290,7 +291,7 @@ pub(crate) fn repeat(ground: &Arc<Ground>, seen: &SeenRun) -> Result<(), Problem
         let pinned = ground.tasks.pinned(&seen.id)?;
         let mut given = seen.state.given.clone();
         if !given.workspace.is_empty() {
-            let planned = plan_worktree(ground, Path::new(&given.origin.root), &id)?;
+            let planned = plan_worktree(ground, Path::new(&given.origin.root), &id, None)?;
             (given.workspace, given.origin.base) = (planned.folder, planned.base);
         }
         given.id = id;

@@ -80,6 +80,25 @@ fn an_event_starts_a_recipe_once_also_across_restarts() {
     assert_eq!(count(&home, "mark"), 1);
 }
 
+#[test]
+fn what_the_engine_starts_begins_at_the_default_branch_whatever_is_checked_out() {
+    let home = Home::new();
+    let at = "steps: [{name: at, type: script, command: 'git rev-parse HEAD'}]\n";
+    let trigger = "trigger: {event: task.merged}\non_complete: [{action: start, recipe: after}]\n";
+    recipe(&home, "on-merge", &format!("{trigger}{at}"));
+    recipe(&home, "after", at);
+    recipe(&home, "mine", at);
+    home.git(&["checkout", "--quiet", "-b", "private"]);
+    home.git(&["commit", "--quiet", "--allow-empty", "--message", "private"]);
+    merge_a_task(&home, "brew");
+    let merged = home.git(&["rev-parse", "main"]);
+    assert_eq!(until_ended(&home, "on-merge")["steps"][0]["output"], merged);
+    assert_eq!(until_ended(&home, "after")["steps"][0]["output"], merged);
+    // What a person starts begins where they stand.
+    home.json(&["start", "mine"]);
+    assert_eq!(until_ended(&home, "mine")["steps"][0]["output"], home.git(&["rev-parse", "private"]));
+}
+
 /// Changes how far the log of a home whose engine is dead was followed.
 fn set_followed(home: &Home, upto: Option<i64>) {
     let store = rusqlite::Connection::open(home.place().join("store.db")).unwrap();

@@ -33,8 +33,10 @@ pub(crate) struct Planned {
     pub(crate) base: String,
 }
 
-/// The worktree of a run that is started in a git repository; elsewhere it works where it was started.
-pub(crate) fn plan(ground: &Ground, root: &Path, id: &str) -> Result<Planned, Problem> {
+/// The worktree of a run that is started in a git repository; elsewhere it works where it was started. What the engine
+/// starts by itself begins at the commit `of` the default branch in which it looked for the definition: what somebody has
+/// checked out is theirs. What a person starts begins where they stand.
+pub(crate) fn plan(ground: &Ground, root: &Path, id: &str, of: Option<String>) -> Result<Planned, Problem> {
     let none = Planned { folder: String::new(), base: String::new() };
     if !root.join(".git").exists() {
         return Ok(none);
@@ -47,11 +49,14 @@ pub(crate) fn plan(ground: &Ground, root: &Path, id: &str) -> Result<Planned, Pr
         Err(_) => return Ok(none), // a repository without a commit has nothing to start from
     };
     let name = WorkspaceName::new(id).map_err(by_git)?;
-    let head = match pool.repository().commit("HEAD") {
-        Err(error) if error.is_passing() => return Err(by_git(error)),
-        read => read.ok().flatten(),
+    let base = match of {
+        Some(_) => of,
+        None => match pool.repository().commit("HEAD") {
+            Err(error) if error.is_passing() => return Err(by_git(error)),
+            read => read.ok().flatten(),
+        },
     };
-    Ok(Planned { folder: pool.folder(&name).display().to_string(), base: head.unwrap_or(default) })
+    Ok(Planned { folder: pool.folder(&name).display().to_string(), base: base.unwrap_or(default) })
 }
 
 /// Makes the worktree of a run, unless that has been done or it has none of its own.
