@@ -269,8 +269,7 @@ impl Ready<'_> {
             How::Already | How::FastForward | How::MergeCommit | How::Squash | How::Rebase => {
                 let work = self.work.as_deref().unwrap_or_default();
                 notes.extend(left(self.repository, self.request.branch, work).ok().flatten());
-                let pushed = push(self.repository, self.remote.as_deref(), &commit);
-                pushed.unwrap_or_else(|error| Pushed::Failed(error.to_string()))
+                push(self.repository, self.remote.as_deref(), &commit)
             }
         };
         Merged { how, work: self.work, commit, pushed, notes }
@@ -432,15 +431,16 @@ pub(crate) fn merged_tree(
     }
 }
 
-fn push(repository: &Repository, remote: Option<&str>, commit: &str) -> Result<Pushed, GitError> {
-    let Some(remote) = remote else { return Ok(Pushed::NoRemote) };
+fn push(repository: &Repository, remote: Option<&str>, commit: &str) -> Pushed {
+    let Some(remote) = remote else { return Pushed::NoRemote };
     let default = repository.default_branch();
-    if repository.commit(&format!("refs/remotes/{remote}/{default}"))?.as_deref() == Some(commit) {
-        return Ok(Pushed::Done);
+    let known = repository.commit(&format!("refs/remotes/{remote}/{default}"));
+    if known.is_ok_and(|known| known.as_deref() == Some(commit)) {
+        return Pushed::Done;
     }
     match repository.push(remote, default, false) {
-        Ok(()) => Ok(Pushed::Done),
-        Err(error) => Ok(Pushed::Failed(error.to_string())),
+        Ok(()) => Pushed::Done,
+        Err(error) => Pushed::Failed(format!("{error}; `git push {remote} {default}` pushes it later")),
     }
 }
 

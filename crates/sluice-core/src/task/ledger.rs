@@ -77,7 +77,16 @@ impl<'a> Ledger<'a> {
         }
     }
 
+    /// A person should look. What comes after a push that failed does not hide it.
     pub(super) fn mark(&mut self, attention: Attention) {
+        let attention = match (&self.state.attention, attention) {
+            (Some(Attention::NotPushed(_)), again @ Attention::NotPushed(_)) | (None, again) => again,
+            (Some(Attention::NotPushed(known)), later) => {
+                let later = later.to_string();
+                Attention::NotPushed(if known.contains(&later) { known.clone() } else { format!("{known}; {later}") })
+            }
+            (Some(_), later) => later,
+        };
         if self.state.attention.as_ref() != Some(&attention) {
             self.record(Event::AttentionSet(attention));
         }

@@ -11,7 +11,7 @@ use sluice_core::task::state::Commit;
 use sluice_core::task::{Asker, Evidence, Input};
 use sluice_engine::reactor::Recorded;
 use sluice_worker::git::GitError;
-use sluice_worker::merge::{How, Merged};
+use sluice_worker::merge::{How, Merged, Pushed};
 
 use super::{Service, Who, ask};
 use crate::hands;
@@ -103,6 +103,10 @@ impl Service {
             How::Squash => format!("one commit with all of it: {}", merged.commit),
             How::Rebase => format!("its commits were made anew, up to {}", merged.commit),
         });
+        match &merged.pushed {
+            Pushed::Failed(why) => answer.notes.push(format!("merged, not pushed: {why}")),
+            Pushed::NoRemote | Pushed::Done => {}
+        }
         answer.notes.extend(merged.notes);
         Ok(answer)
     }

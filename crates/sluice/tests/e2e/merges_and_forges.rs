@@ -220,3 +220,19 @@ fn a_remote_that_hangs_is_no_matter_of_another_project() {
     let main = home.git(&["rev-parse", "main"]);
     assert_eq!(sh(&home, &home.path("remote.git"), "git rev-parse main"), main);
 }
+
+#[test]
+fn that_a_merge_was_not_pushed_is_told_and_stays_told() {
+    let forge = Forge::new();
+    let home = &forge.home;
+    let id = home.create("brew", PASSES, &[]);
+    home.until_status(&id, "reviewing");
+    std::fs::rename(home.path("remote.git"), home.path("away.git")).unwrap();
+    let answer = home.json(&["task", "merge", &id]);
+    let notes = answer["notes"].to_string();
+    assert!(notes.contains("merged, not pushed: ") && notes.contains("`git push origin main`"), "{answer:#}");
+    // The branch on the remote could not be looked at either.
+    let task = home.until(&id, "settled", |task| task["attention"].to_string().contains("delete_remote_branch"));
+    let attention = task["attention"].as_str().unwrap().to_owned();
+    assert!(attention.starts_with("merged, not pushed: ") && attention.contains("git push origin main"), "{attention}");
+}
