@@ -70,8 +70,11 @@ pub fn task(seen: &Seen, beside: Beside) -> Task {
 /// Whether nothing goes on before a person does something. A task that waits for a worktree gets one when it is its turn.
 fn needs_person(seen: &Seen) -> bool {
     let state = &seen.state;
+    // What starts an agent again is recorded together with its end.
+    let is_dead = state.pulse() == Pulse::Crashed && state.turns.is_empty() && state.run_here().is_none();
     let is_asked = match &state.attention {
         Some(attention) => *attention != Attention::PoolFull,
+        None if is_dead => true,
         None => seen.lifecycle.is_left_by_persons(state.status) && seen.open_effects.is_empty(),
     };
     seen.card.open && is_asked

@@ -248,8 +248,15 @@ fn wait(id: &str, statuses: &[String], within: Option<Duration>, output: Output)
         let message = format!("the time is over, and task {id} is in `{}`{about}", task.status);
         return Err(Failure::new(Exit::Unavailable, "timeout", message).hint("nothing was changed; wait again"));
     }
-    let message = format!("task {id} is in `{}` and needs a person{about}", task.status);
-    Err(Failure::new(Exit::Held, "needs_person", message).hint(story))
+    let (why, hint) = match task.session == "crashed" {
+        true => (
+            if about.is_empty() { ": its agent has died and is not started again by itself" } else { "" },
+            format!("`sluice task respawn {id}` starts its agent again; {story}"),
+        ),
+        false => ("", story),
+    };
+    let message = format!("task {id} is in `{}` and needs a person{about}{why}", task.status);
+    Err(Failure::new(Exit::Held, "needs_person", message).hint(hint))
 }
 
 /// The task whose workspace or session this is.
