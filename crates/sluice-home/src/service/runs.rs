@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use sluice_api::problem::{Problem, Status};
 use sluice_api::run::{AnswerQuestion, StartRun, StepSays};
+use sluice_core::machine::RefusalCode;
 use sluice_core::recipe::{Data, FailureKind, StepId};
 use sluice_core::run::{Ask, ByHand, End, Input, Kind, Outcome, Report, Speaker, StepState};
 use sluice_engine::actor::Said;
@@ -308,8 +309,18 @@ impl Service {
         let seen = self.run(run)?;
         let open = seen.state.questions().find(|(_, it)| number.is_none_or(|number| it.id.to_string() == number));
         let Some((_, open)) = open else {
-            let message = format!("run {} has no such question", seen.id);
-            return Err(Problem::not_found(message).hint("`sluice inbox` shows those that are open"));
+            let asked = seen.state.questions;
+            let problem = match number.map_or(Ok(asked), str::parse::<u32>) {
+                Ok(known) if (1..=asked).contains(&known) => {
+                    let message = match number {
+                        Some(number) => format!("the question {}/{number} has been answered or withdrawn", seen.id),
+                        None => format!("run {} has no open question: each has been answered or withdrawn", seen.id),
+                    };
+                    Problem::new(Status::Refused, RefusalCode::NotReady.as_str(), message)
+                }
+                Ok(_) | Err(_) => Problem::not_found(format!("run {} has no such question", seen.id)),
+            };
+            return Err(problem.hint("`sluice inbox` shows those that are open"));
         };
         let AnswerQuestion { option, message } = wanted;
         let question = open.id;

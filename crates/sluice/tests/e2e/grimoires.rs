@@ -388,7 +388,9 @@ fn workflow_blocking() {
     let run = until_status(&home, id, "completed");
     assert_eq!(standing(&run), "one completed, gate skipped, two completed");
     assert_eq!(text(&step(&run, "two")["output"]), "x", "what was done is not done again");
-    assert_eq!(home.refused(&["answer", id, "skip"]), "3 not_found");
+    assert_eq!(home.refused(&["answer", id, "skip"]), "1 not_ready");
+    assert_eq!(home.refused(&["answer", &format!("{id}/1"), "skip"]), "1 not_ready");
+    assert_eq!(home.refused(&["answer", &format!("{id}/99"), "skip"]), "3 not_found");
 }
 
 #[test]
