@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
 use std::path::PathBuf;
-use std::sync::Weak;
+use std::sync::{TryLockError, Weak};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -160,8 +160,12 @@ fn finish_all(ground: &Ground, told: &mut BTreeMap<String, String>) -> bool {
     told.retain(|task, _| open.contains(task));
     for task in open {
         let turn = ground.merges.of(&task);
-        // Whoever has it is at work on it.
-        let Ok(_turn) = turn.try_lock() else { continue };
+        let _turn = match turn.try_lock() {
+            Ok(turn) => turn,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            // Whoever has it is at work on it.
+            Err(TryLockError::WouldBlock) => continue,
+        };
         match finish(ground, &task) {
             Ok(_) => drop(told.remove(&task)),
             Err(Problem { message: why, .. }) if told.get(&task) != Some(&why) => {
