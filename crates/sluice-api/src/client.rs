@@ -153,7 +153,7 @@ impl Client {
         mut take: impl FnMut(&str) -> bool,
     ) -> Result<bool, Problem> {
         let until = within.and_then(|within| Instant::now().checked_add(within));
-        let connection = self.connect()?;
+        let connection = run(self.attend((&Method::GET, silence::ANSWER), self.reach()))?;
         let end = connection.handle().map_err(|error| self.unreachable(&error))?;
         std::thread::scope(|scope| {
             let (sender, lines) = sync_channel::<String>(LINES_AHEAD);
@@ -210,16 +210,16 @@ impl Client {
     }
 
     async fn send(&self, method: Method, path: &str, body: Bytes) -> Result<Response<Incoming>, Problem> {
-        let (sender, connected) = tokio::sync::oneshot::channel();
-        let way = self.way.clone();
-        // An engine that is stopped may not even take the call, and that must not keep anybody from noticing.
-        std::thread::spawn(move || drop(sender.send(way.connect())));
-        let connection = connected.await.unwrap_or_else(|_| Err(std::io::ErrorKind::NotConnected.into()));
-        self.exchange(connection.map_err(|error| self.unreachable(&error))?, method, path, body).await
+        self.exchange(self.reach().await?, method, path, body).await
     }
 
-    fn connect(&self) -> Result<Connection, Problem> {
-        self.way.connect().map_err(|error| self.unreachable(&error))
+    /// Connects. An engine that is stopped may not even take the call, and that must not keep anybody from noticing.
+    async fn reach(&self) -> Result<Connection, Problem> {
+        let (sender, connected) = tokio::sync::oneshot::channel();
+        let way = self.way.clone();
+        std::thread::spawn(move || drop(sender.send(way.connect())));
+        let connection = connected.await.unwrap_or_else(|_| Err(std::io::ErrorKind::NotConnected.into()));
+        connection.map_err(|error| self.unreachable(&error))
     }
 
     fn unreachable(&self, error: &std::io::Error) -> Problem {

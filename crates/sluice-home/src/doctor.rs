@@ -70,9 +70,21 @@ fn finding(name: &str, status: Health, found: impl Into<String>, remedy: Option<
     Finding { name: name.into(), status, found: found.into(), remedy: remedy.map(str::to_owned) }
 }
 
-/// Looks at everything. `running`: an engine answers, and so has the store. `deep`: everything in it is read.
-pub fn examine(places: &Places, running: bool, deep: bool) -> Vec<Finding> {
-    let mut findings = vec![home(places), disk(places), engine(running)];
+/// What is seen of the engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sign {
+    /// It answers.
+    Answers,
+    /// It runs and does not answer.
+    Silent,
+    /// None runs.
+    None,
+}
+
+/// Looks at everything. An engine that runs has the store. `deep`: everything in it is read.
+pub fn examine(places: &Places, sign: Sign, deep: bool) -> Vec<Finding> {
+    let running = sign != Sign::None;
+    let mut findings = vec![home(places), disk(places), engine(sign)];
     findings.extend(running.then(|| descriptors(places)).flatten());
     findings.extend(store(places, running, deep));
     findings.extend([git(), tmux()]);
@@ -153,14 +165,20 @@ fn disk(places: &Places) -> Finding {
     }
 }
 
-fn engine(running: bool) -> Finding {
-    let found = if running { "runs" } else { "does not run; the next command that needs it starts it" };
-    finding("engine", Health::Ok, found, None)
+fn engine(sign: Sign) -> Finding {
+    match sign {
+        Sign::Answers => finding("engine", Health::Ok, "runs", None),
+        Sign::None => finding("engine", Health::Ok, "does not run; the next command that needs it starts it", None),
+        Sign::Silent => {
+            let remedy = "it may be stopped (`kill -CONT` lets it go on) or have too much to do; ask again later";
+            finding("engine", Health::Broken, "runs and does not answer", Some(remedy))
+        }
+    }
 }
 
 /// How many files the engine has open, and how many it may have. Without one it begins nothing, and waits.
 fn descriptors(places: &Places) -> Option<Finding> {
-    // An engine answers, so the file is its.
+    // An engine runs, so the file is its.
     let lock = std::fs::read_to_string(places.lock()).ok()?;
     let pid: u32 = lock.split_whitespace().next()?.parse().ok()?;
     let open = std::fs::read_dir(format!("/proc/{pid}/fd")).ok()?.count();

@@ -50,7 +50,7 @@ impl Client {
         connected: impl FnOnce(),
         take: impl Fn(String),
     ) -> Result<(), Problem> {
-        let stream = self.connect()?.open().await.map_err(|error| self.unreachable(&error))?;
+        let stream = self.reach().await?.open().await.map_err(|error| self.unreachable(&error))?;
         let unfit = |error: Error| Problem::bad_request(error.to_string());
         let mut request = format!("ws://{}{path}", self.way.host()).into_client_request().map_err(unfit)?;
         if let Some(token) = &self.token {

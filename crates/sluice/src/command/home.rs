@@ -4,6 +4,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use serde_json::{Value, json};
 use sluice_api::Client;
 use sluice_api::client::escape;
+use sluice_home::doctor::Sign;
 
 use crate::args::{Backup, Completions, Doctor, Events, Restore, Skill};
 use crate::engine::{connect, places, running, wait_for_end};
@@ -121,8 +122,13 @@ pub(crate) fn restore(arguments: &Restore, output: Output) -> Result<Exit, Failu
 
 pub(crate) fn doctor(arguments: &Doctor, output: Output) -> Result<Exit, Failure> {
     let places = places()?;
-    let engine = running(&places)?;
-    let mut findings = sluice_home::doctor::examine(&places, engine.is_some(), arguments.deep);
+    let (engine, sign) = match running(&places) {
+        Ok(Some(engine)) => (Some(engine), Sign::Answers),
+        Ok(None) => (None, Sign::None),
+        // It runs all the same, and the rest can be looked at without it.
+        Err(_) => (None, Sign::Silent),
+    };
+    let mut findings = sluice_home::doctor::examine(&places, sign, arguments.deep);
     // Who is known to whom only the engine can say; if none runs, none is started for it.
     let list = engine.and_then(|engine| engine.get("/v1/workspaces").ok());
     findings.extend(sluice_home::doctor::worktrees(list.as_ref()));

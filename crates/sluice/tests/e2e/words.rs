@@ -104,9 +104,12 @@ fn an_engine_that_is_stopped_is_not_waited_for_for_ever() {
         ending(&mut home.command(&["task", "update", &id, "--summary", "Brew it"])),
         ending(&mut home.command(&["stop"])),
     ];
+    let examined = home.sluice(&["doctor"]);
     let told: Vec<(i32, String)> = asked.into_iter().map(|it| it.join().unwrap()).collect();
     let followed = follower.wait_with_output().unwrap();
     kill_process(engine, Signal::CONT).unwrap();
+    assert!(examined.code == 1 && examined.stdout.contains("runs and does not answer"), "{examined:?}");
+    assert!(examined.stdout.contains("isolation"), "the rest is looked at: {examined:?}");
     for (code, said) in
         told.iter().chain([&(followed.status.code().unwrap(), String::from_utf8_lossy(&followed.stderr).into_owned())])
     {
@@ -139,6 +142,10 @@ fn what_a_dead_agent_printed_last_is_shown() {
     home.until(&id, "crashed", |task| task["crash_count"] == 1);
     let shown = home.sluice(&["task", "show", &id]).done().stdout;
     assert!(shown.contains("its agent died, and printed last") && shown.contains("no such bean"), "{shown}");
+    // Nothing goes on before a person starts another.
+    let waited = home.sluice(&["task", "wait", &id, "--status", "reviewing"]);
+    assert_eq!(waited.code, 10, "{waited:?}");
+    assert!(waited.stderr.contains(&format!("`sluice task respawn {id}`")), "{waited:?}");
 }
 
 #[test]
