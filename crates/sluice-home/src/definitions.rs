@@ -92,7 +92,7 @@ pub(crate) fn find(ground: &Ground, what: &str, name: &str, root: &Path, reading
                 let near = Catalogue::gather(&places).find(name).map(|entry| entry.path.clone());
                 let lies = near.or_else(|| Some(root.join(name)).filter(|file| file.is_file()));
                 let path = lies.ok_or_else(|| none(&committed.catalogue, &format!(" in {}", committed.place)))?;
-                return uncommitted(path, home, &committed.place);
+                return uncommitted(path, home, &committed);
             };
             let (loaded, told) = (committed.load(entry, &mut Sources::new()), committed.told(entry));
             let commit = committed.commit().map(str::to_owned);
@@ -103,7 +103,8 @@ pub(crate) fn find(ground: &Ground, what: &str, name: &str, root: &Path, reading
 
 /// A definition that only lies in a checkout. Everything else comes before it, so it takes nothing's place; but an agent
 /// may have written it, so it does not act for a person.
-fn uncommitted(path: PathBuf, home: &Path, place: &str) -> Result<Found, Problem> {
+fn uncommitted(path: PathBuf, home: &Path, committed: &Committed) -> Result<Found, Problem> {
+    let place = &committed.place;
     let loaded = load_path(&path, &mut Sources::new());
     if acts_as_person(&loaded) {
         let (shown, folder) = (path.display(), home.join(HOME_FOLDER));
@@ -114,7 +115,8 @@ fn uncommitted(path: PathBuf, home: &Path, place: &str) -> Result<Found, Problem
     }
     let told =
         format!("{} in the checkout; it is not in {place}, so whoever writes there can change it", path.display());
-    Ok(Found { bytes: std::fs::read(&path), path, loaded, told })
+    let commit = committed.commit().map(str::to_owned);
+    Ok(Found { bytes: std::fs::read(&path), path, loaded, told, commit })
 }
 
 /// Whether a step of a recipe acts as a person.
