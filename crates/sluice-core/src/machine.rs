@@ -83,6 +83,12 @@ refusals! {
     NotOnBranch = "not_on_branch";
     /// The branch has no commit of its own.
     NothingToMerge = "nothing_to_merge";
+    /// The default branch is checked out with changes, or with files in the way.
+    CheckoutChanged = "checkout_changed";
+    /// The branch and the default branch conflict.
+    MergeConflict = "merge_conflict";
+    /// The default branch cannot be fast-forwarded to the branch.
+    NotFastForward = "not_fast_forward";
     /// A pull request for the branch is open.
     PrOpen = "pr_open";
     /// A pull request for the branch was closed, or merged without this work or into another branch.

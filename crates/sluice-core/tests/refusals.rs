@@ -21,7 +21,15 @@ fn examples_say_what_the_machines_say() {
     let said = said("task/plays") + &said("run/snapshots");
     // A lost lease is the loop's own answer, and what a repository or a forge says is the merge's; their tests look at
     // those pages.
-    let others = [RefusalCode::LeaseLost, RefusalCode::NothingToMerge, RefusalCode::PrOpen, RefusalCode::PrElsewhere];
+    let others = [
+        RefusalCode::LeaseLost,
+        RefusalCode::NothingToMerge,
+        RefusalCode::CheckoutChanged,
+        RefusalCode::MergeConflict,
+        RefusalCode::NotFastForward,
+        RefusalCode::PrOpen,
+        RefusalCode::PrElsewhere,
+    ];
     for code in RefusalCode::ALL.iter().filter(|code| !others.contains(code)) {
         let name = code.as_str();
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../docs/refusals/{name}.md"));

@@ -78,7 +78,7 @@ pub(crate) fn carry_out(ground: &Ground, seen: &Seen, mut intent: Intent) -> Res
     let (begun, made) = (intent.base.take(), intent.made.clone());
     intent.base = Some(match &begun {
         Some(base) => base.clone(),
-        None => pool.repository().default_commit().map_err(|error| said(&error, &seen.id))?,
+        None => pool.repository().default_commit().map_err(|error| said(&error, seen))?,
     });
     let request = Request {
         branch: &about.branch,
@@ -101,7 +101,7 @@ pub(crate) fn carry_out(ground: &Ground, seen: &Seen, mut intent: Intent) -> Res
     let intent = Intent { made: made_now.into_inner(), ..intent };
     let merged = match merged {
         Ok(merged) => merged,
-        Err(error) => return Err(undone(ground, pool.repository(), &seen.id, &intent, &error)?),
+        Err(error) => return Err(undone(ground, pool.repository(), seen, &intent, &error)?),
     };
     let push_failed = match &merged.pushed {
         Pushed::Failed(why) => Some(why.clone()),
@@ -126,11 +126,11 @@ fn merge(ground: &Ground, repository: &Repository, request: &Request<'_>, keep: 
 fn undone(
     ground: &Ground,
     repository: &Repository,
-    task: &str,
+    seen: &Seen,
     intent: &Intent,
     error: &GitError,
 ) -> Result<Problem, Problem> {
-    let problem = said(error, task);
+    let (problem, task) = (said(error, seen), &seen.id);
     let has = |commit: Option<&str>| contains(repository, intent.commit.as_deref(), intent.made.as_deref(), commit);
     let is_begun = ground.checkouts.change(repository, || {
         make_good(repository)?;
@@ -185,19 +185,35 @@ pub(crate) fn finish(ground: &Ground, task: &str) -> Result<Option<(Merged, Reco
         return forget(ground, task).map(|()| None);
     };
     let (_, pool) = ground.pool_of(&seen)?;
-    ground
-        .checkouts
-        .change(pool.repository(), || make_good(pool.repository()))
-        .map_err(|error| said(&error, &seen.id))?;
+    ground.checkouts.change(pool.repository(), || make_good(pool.repository())).map_err(|error| said(&error, &seen))?;
     carry_out(ground, &seen, intent).map(Some)
 }
 
 /// What a merge that was not made says.
-fn said(error: &GitError, task: &str) -> Problem {
-    let code = match error {
-        GitError::NothingToMerge { .. } | GitError::NoBranch { .. } => RefusalCode::NothingToMerge,
-        GitError::PrOpen { .. } => RefusalCode::PrOpen,
-        GitError::PrElsewhere { .. } => RefusalCode::PrElsewhere,
+fn said(error: &GitError, seen: &Seen) -> Problem {
+    let task = &seen.id;
+    let place = seen.state.workspace.bound().map_or("WORKTREE", |bound| bound.0.as_str());
+    let (code, hint) = match error {
+        GitError::NothingToMerge { .. } | GitError::NoBranch { .. } => {
+            let close = format!("`sluice task update {task} --status done` closes the task");
+            (RefusalCode::NothingToMerge, format!("{close}, `sluice task cancel {task}` gives it up"))
+        }
+        GitError::Dirty { folder, .. } => {
+            (RefusalCode::CheckoutChanged, format!("`git -C {} status` shows it", folder.display()))
+        }
+        GitError::Conflict { into, .. } => {
+            let merge = format!("`git -C {place} merge {into}`");
+            (RefusalCode::MergeConflict, format!("{merge} shows the conflict in the task's workspace"))
+        }
+        GitError::NotFastForward { into, .. } => {
+            let rebase = format!("`git -C {place} rebase {into}` does it in the task's workspace");
+            (RefusalCode::NotFastForward, format!("{rebase}; without `--strategy ff` it is merged as it can be"))
+        }
+        GitError::PrOpen { .. } => (RefusalCode::PrOpen, String::new()),
+        GitError::PrElsewhere { .. } => {
+            let create = format!("`sluice task create-pr {task}` opens another");
+            (RefusalCode::PrElsewhere, format!("{create}; --local merges here all the same"))
+        }
         other => {
             return match other.family() {
                 Family::Refused => git(other),
@@ -207,14 +223,7 @@ fn said(error: &GitError, task: &str) -> Problem {
         }
     };
     let problem = Problem::new(Status::Refused, code.as_str(), format!("Merge not allowed: {}", described(error)));
-    if code == RefusalCode::NothingToMerge {
-        let close = format!("`sluice task update {task} --status done` closes the task");
-        return problem.hint(format!("{close}, `sluice task cancel {task}` gives it up"));
-    }
-    if code == RefusalCode::PrElsewhere {
-        return problem.hint(format!("`sluice task create-pr {task}` opens another; --local merges here all the same"));
-    }
-    problem
+    if hint.is_empty() { problem } else { problem.hint(hint) }
 }
 
 fn folder(ground: &Ground) -> PathBuf {

@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use crate::git::{GitError, Repository, slug};
 pub use keep::{Kept, Kind};
 pub(crate) use lock::Lock;
-use place::break_stale_locks;
+pub(crate) use place::break_stale_locks;
 pub use release::Deleted;
 pub(crate) use release::keep_tip;
 pub use restore::{Restored, Target};

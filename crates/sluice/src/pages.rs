@@ -22,7 +22,7 @@ const PROBLEMS: &[(&str, &str)] = pages!["problems":
 #[rustfmt::skip]
 const REFUSALS: &[(&str, &str)] = pages!["refusals":
     "no_transition", "guard_failed", "gate_failed", "stale_verdict", "failed_verdict", "uncommitted",
-    "not_on_branch", "nothing_to_merge", "pr_open", "pr_elsewhere", "not_yours", "finished", "not_respawnable",
+    "not_on_branch", "nothing_to_merge", "checkout_changed", "merge_conflict", "not_fast_forward", "pr_open", "pr_elsewhere", "not_yours", "finished", "not_respawnable",
     "no_workspace", "session_alive", "loop_exhausted", "step_open", "not_ready", "lease_lost",
 ];
 

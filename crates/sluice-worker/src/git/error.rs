@@ -191,7 +191,7 @@ pub enum GitError {
         folder: PathBuf,
     },
     /// The checkout of the default branch has changes.
-    #[error("`{branch}` is checked out in {} with changes ({files}); commit or stash them, then merge again", folder.display())]
+    #[error("`{branch}` is checked out in {} with changes ({files}); {cure}, then merge again", folder.display())]
     Dirty {
         /// The default branch.
         branch: String,
@@ -199,6 +199,8 @@ pub enum GitError {
         folder: PathBuf,
         /// Some of the changed files.
         files: String,
+        /// What to do about them.
+        cure: &'static str,
     },
     /// The branch cannot be merged without a person.
     #[error("`{branch}` and `{into}` conflict in {}; merge `{into}` into `{branch}` in its workspace, then merge again", files.join(", "))]

@@ -11,7 +11,7 @@ use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::note::{NOTE, Note};
+use super::note::{NOTE, Note, OLDER_NOTE};
 use super::recover::{self, Side};
 use crate::git::{Call, Changes, GitError, Repository, path_of, shown};
 use crate::workspace::Lock;
@@ -49,7 +49,8 @@ impl<'a> Turn<'a> {
 
     /// Makes good what a move in a worktree has left half done, if one has.
     pub(crate) fn make_good(repository: &Repository, worktree: &Path, admin: &Path) -> Result<(), GitError> {
-        if admin.join("sluice").join(NOTE).exists() { Turn::of(repository, worktree).map(drop) } else { Ok(()) }
+        let is_left = [admin.join("sluice").join(NOTE), admin.join(OLDER_NOTE)].iter().any(|note| note.exists());
+        if is_left { Turn::of(repository, worktree).map(drop) } else { Ok(()) }
     }
 
     fn taken(repository: &'a Repository, admin: &Path, worktree: Option<Checkout>) -> Result<Turn<'a>, GitError> {
@@ -58,6 +59,9 @@ impl<'a> Turn<'a> {
         let what = worktree.as_ref().map_or_else(|| "the default branch".into(), |it| it.folder.display().to_string());
         let lock = Lock::take(&notes.join("merge.lock"), &what)?;
         let turn = Turn { repository, notes, worktree, lock };
+        if let Some(checkout) = &turn.worktree {
+            Note::inherit(&turn, checkout)?;
+        }
         recover::recover(&turn)?;
         Ok(turn)
     }
@@ -97,7 +101,7 @@ impl Checkout {
     }
 
     /// The branch that is checked out; `HEAD` if none is.
-    fn branch(&self, repository: &Repository) -> Result<String, GitError> {
+    pub(super) fn branch(&self, repository: &Repository) -> Result<String, GitError> {
         let call = repository.git().at(&self.folder).args(["symbolic-ref", "--quiet", "HEAD"]);
         let name = call.maybe()?.unwrap_or_default();
         Ok(name.strip_prefix("refs/heads/").unwrap_or("HEAD").to_owned())
@@ -235,13 +239,21 @@ fn refuse_changes(turn: &Turn<'_>, checkout: &Checkout, note: &Note) -> Result<(
     let changed = changes.tracked.iter().map(|(path, _)| path).filter(is_in_the_way);
     let changed = changed.chain(changes.unmerged.iter().map(|it| &it.path));
     let mut files: Vec<String> = changed.map(|path| shown(path)).collect();
+    let is_known = |path: &[u8]| changes.tracked.iter().any(|(known, _)| known == path);
     if checkout.admin.join("MERGE_HEAD").exists() {
         files.push("a merge that is under way".to_owned());
     }
     // A folder may have been known until now; git finds out.
     let lies = |path: &[u8]| fs::symlink_metadata(path_of(&checkout.folder, path)).is_ok_and(|it| !it.is_dir());
-    let in_the_way = differing.iter().filter(|entry| entry.old.is_none() && lies(&entry.path));
-    files.extend(in_the_way.map(|entry| format!("{} in the way", shown(&entry.path))));
+    let in_the_way =
+        differing.iter().filter(|entry| entry.old.is_none() && lies(&entry.path) && !is_known(&entry.path));
+    let in_the_way: Vec<String> = in_the_way.map(|entry| format!("{} in the way", shown(&entry.path))).collect();
+    let cure = match (files.is_empty(), in_the_way.is_empty()) {
+        (true, _) => "move or rename what is in the way",
+        (false, true) => "commit or stash them",
+        (false, false) => "commit or stash the changes, move or rename what is in the way",
+    };
+    files.extend(in_the_way);
     files.dedup();
     if files.is_empty() {
         return Ok(());
@@ -252,7 +264,7 @@ fn refuse_changes(turn: &Turn<'_>, checkout: &Checkout, note: &Note) -> Result<(
     if more > 0 {
         named.push_str(&format!(" and {more} more"));
     }
-    Err(GitError::Dirty { branch: note.branch.clone(), folder: checkout.folder.clone(), files: named })
+    Err(GitError::Dirty { branch: note.branch.clone(), folder: checkout.folder.clone(), files: named, cure })
 }
 
 /// Removes a file, if it is there.

@@ -10,9 +10,12 @@ use serde::{Deserialize, Serialize};
 use super::advance::{Checkout, Turn, remove};
 use super::recover::Side;
 use crate::git::{GitError, Repository, path_of, quote, unquote};
+use crate::workspace::break_stale_locks;
 
 /// Its file.
 pub(super) const NOTE: &str = "merge.json";
+/// What an earlier version left in a worktree: the commit that it stood at and the one that it was to stand at.
+pub(super) const OLDER_NOTE: &str = "sluice-bringing";
 
 /// What is under way.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -110,6 +113,20 @@ impl Note {
         let note =
             serde_json::from_slice(&bytes).map_err(|error| GitError::file("cannot read", &path)(error.into()))?;
         Ok(Some((note, written)))
+    }
+
+    /// Takes over the note of an earlier version, and what a git that was killed with it has locked.
+    pub(super) fn inherit(turn: &Turn<'_>, checkout: &Checkout) -> Result<(), GitError> {
+        let path = checkout.admin.join(OLDER_NOTE);
+        let Ok(text) = fs::read_to_string(&path) else { return Ok(()) };
+        let branch = checkout.branch(turn.repository)?;
+        if let Some((old, new)) = text.trim().split_once(' ')
+            && Note::read(turn)?.is_none()
+        {
+            break_stale_locks(&checkout.admin);
+            Note::new(turn.repository, (&branch, Some(checkout)), Some(old), new)?.write(turn)?;
+        }
+        remove(&path)
     }
 
     /// Writes it, durably.

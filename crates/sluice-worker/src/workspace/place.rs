@@ -109,7 +109,7 @@ pub(super) fn unregister(site: &Site) -> Result<(), GitError> {
 
 /// Removes locks that a killed git has left in a worktree of ours; those of the shared repository are not ours. A lock
 /// that is not old yet is given the time to become so, or to go.
-pub(super) fn break_stale_locks(admin: &Path) {
+pub(crate) fn break_stale_locks(admin: &Path) {
     for name in ["index.lock", "HEAD.lock", "ORIG_HEAD.lock"] {
         let path = admin.join(name);
         while let Ok(written) = fs::metadata(&path).and_then(|it| it.modified()) {

@@ -102,6 +102,12 @@ fn a_lending() {
 /// somebody has changed since.
 #[test]
 fn what_was_to_be_brought_does_not_overwrite_what_somebody_wrote() {
+    brought_beside_what_somebody_wrote(false);
+    brought_beside_what_somebody_wrote(true);
+}
+
+/// The note is ours, or that of an earlier version.
+fn brought_beside_what_somebody_wrote(is_older: bool) {
     let ground = Ground::new();
     let pool = ground.pool();
     let folder = pool.acquire(&name("1"), &binding("t-1", "task"), None).unwrap().folder;
@@ -117,9 +123,14 @@ fn what_was_to_be_brought_does_not_overwrite_what_somebody_wrote() {
     let note = format!(
         r#"{{"version":1,"branch":"task","old":"{old}","from":"{old}","new":"{new}","checkout":["\"{place}\"","\"{admin}\""]}}"#
     );
-    fs::create_dir_all(format!("{admin}/sluice")).unwrap();
-    fs::write(format!("{admin}/sluice/merge.json"), note).unwrap();
-    fs::write(format!("{admin}/index.lock"), "sluice merges here: process 1\n").unwrap();
+    if is_older {
+        fs::write(format!("{admin}/sluice-bringing"), format!("{old} {new}")).unwrap();
+        fs::write(format!("{admin}/index.lock"), "").unwrap();
+    } else {
+        fs::create_dir_all(format!("{admin}/sluice")).unwrap();
+        fs::write(format!("{admin}/sluice/merge.json"), note).unwrap();
+        fs::write(format!("{admin}/index.lock"), "sluice merges here: process 1\n").unwrap();
+    }
     // Half of the new is ours, and so is what is not there.
     ground.sh(&folder, "echo 'written meanwhile' > f; printf ne > g; rm h");
     let repository = pool.repository();

@@ -91,7 +91,11 @@ fn a_checkout_with_changes_is_a_refusal() {
     let ground = Ground::new();
     ground.sh(&ground.repository_folder(), &format!("{BRANCH}; echo mine > x"));
     let error = merge(&ground.repository(), &request(Strategy::Auto, false)).unwrap_err();
-    assert!(error.to_string().contains("with changes (x in the way)"), "{error}");
+    // What git does not know is neither committed with the rest nor stashed.
+    assert!(error.to_string().contains("(x in the way); move or rename what is in the way, then"), "{error}");
+    let page = include_str!("../../../../docs/refusals/checkout_changed.md");
+    let shown = error.to_string().replace(ground.repository_folder().to_str().unwrap(), "/src/coffee");
+    assert!(page.contains(&format!("Merge not allowed: {shown}\n")), "{error}");
     assert_eq!(fs::read_to_string(ground.repository_folder().join("x")).unwrap(), "mine\n");
     assert_eq!(log(&ground), "start");
 }
