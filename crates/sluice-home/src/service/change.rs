@@ -147,7 +147,7 @@ impl Service {
             }
         }
         let seen = self.ground.tasks.find(&id)?;
-        let mut notes = Vec::new();
+        let mut notes = self.put_away(&seen);
         if let Ok((_, pool)) = self.ground.pool_of(&seen) {
             match pool.delete_branch(&seen.state.about.branch, &id) {
                 Ok(Deleted::Kept(kept)) => notes.push(format!("its commits are kept as {}", kept.reference)),

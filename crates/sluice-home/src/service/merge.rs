@@ -95,6 +95,7 @@ impl Service {
     /// The answer to a merge that stands.
     fn told(&self, who: &Who, id: &str, merged: Merged, recorded: Recorded) -> Result<TaskAnswer, Problem> {
         let mut answer = self.settled(who, id, recorded)?;
+        let kept = std::mem::take(&mut answer.notes);
         answer.notes.push(match &merged.how {
             How::Already => format!("the branch was merged already, at {}", merged.commit),
             How::PullRequest(found) => format!("merged by {}", found.url),
@@ -108,6 +109,7 @@ impl Service {
             Pushed::NoRemote | Pushed::Done => {}
         }
         answer.notes.extend(merged.notes);
+        answer.notes.extend(kept);
         Ok(answer)
     }
 

@@ -8,7 +8,9 @@ use sluice_core::task::EffectKey;
 use sluice_core::task::event::{Event, Settlement};
 use sluice_engine::codec::task_event;
 use sluice_engine::reactor::Recorded;
+use sluice_worker::workspace::Kept;
 
+use super::workspaces::word;
 use super::{Service, Who};
 use crate::tasks::Seen;
 
@@ -37,7 +39,35 @@ impl Service {
         let seen = load()?;
         let still_running = is_under_way(&seen, turns);
         let transition = self.transition(&seen, recorded)?;
-        Ok(TaskAnswer { task: self.ground.shown(&seen), transition, notes: Vec::new(), still_running })
+        let mut notes = Vec::new();
+        if transition.is_some() && !seen.card.open && who.is_person() {
+            notes.extend(self.unmerged(&seen));
+            notes.extend(self.put_away(&seen));
+        }
+        Ok(TaskAnswer { task: self.ground.shown(&seen), transition, notes, still_running })
+    }
+
+    /// The commits of a task that nobody merged.
+    fn unmerged(&self, seen: &Seen) -> Option<String> {
+        let (_, pool) = self.ground.pool_of(seen).ok().filter(|_| seen.state.merged.is_none())?;
+        let branch = &seen.state.about.branch;
+        match pool.repository().unmerged(branch).ok()? {
+            0 => None,
+            1 => Some(format!("1 commit on `{branch}` is not merged; it stays there")),
+            count => Some(format!("{count} commits on `{branch}` are not merged; they stay there")),
+        }
+    }
+
+    /// What was put away of a task's work, and how to get it back.
+    pub(super) fn put_away(&self, seen: &Seen) -> Vec<String> {
+        let id = &seen.id;
+        let kept = self.ground.pool_of(seen).ok().and_then(|(_, pool)| pool.kept().ok()).unwrap_or_default();
+        let line = |keep: Kept| {
+            let what: Vec<&str> = keep.what.iter().map(|kind| word(*kind)).collect();
+            let which = format!("{id} --number {}", keep.number);
+            format!("kept: {}; `sluice workspace restore {which} --into FOLDER` brings it back", what.join(", "))
+        };
+        kept.into_iter().filter(|keep| keep.task == *id).map(line).collect()
     }
 
     /// A task is shown as crashed as soon as its agent is gone. Waits until the task itself has heard of that.

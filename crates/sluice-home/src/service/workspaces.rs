@@ -207,7 +207,7 @@ fn shown(project: &Project, kept: &Keep) -> Kept {
     }
 }
 
-fn word(kind: Kind) -> &'static str {
+pub(super) fn word(kind: Kind) -> &'static str {
     match kind {
         Kind::Staged => "staged changes",
         Kind::Unstaged => "changes",

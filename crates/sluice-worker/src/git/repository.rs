@@ -156,6 +156,18 @@ impl Repository {
         }
     }
 
+    /// How many commits of a branch the default branch has neither here nor, as far as is known, on the remote.
+    pub fn unmerged(&self, branch: &str) -> Result<u64, GitError> {
+        let Some(tip) = self.branch_commit(branch)? else { return Ok(0) };
+        let default = self.default_branch();
+        let mut into = vec![format!("refs/heads/{default}")];
+        into.extend(self.remote()?.map(|remote| format!("refs/remotes/{remote}/{default}")));
+        let call = self.call().args(["rev-list", "--count", "--ignore-missing", &tip, "--not"]);
+        let call = into.iter().fold(call, |call, name| call.arg(name)).arg("--");
+        let count = call.text()?;
+        count.parse().map_err(|_| call.odd(count))
+    }
+
     /// The references below these prefixes from which the commit can be reached.
     pub(crate) fn reaching(&self, commit: &str, below: &[&str]) -> Result<Vec<String>, GitError> {
         let call = self.call().args(["for-each-ref", "--format=%(refname)", "--contains", commit]).args(below);

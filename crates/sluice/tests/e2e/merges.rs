@@ -312,3 +312,28 @@ fn a_merge_of_which_nobody_knows_whether_it_was_made_is_finished_by_the_next_loo
         assert_eq!(merged(&home, &id)["commit"], work.as_str());
     }
 }
+
+/// What is left behind when a task ends is told, with the way to get it back.
+#[test]
+fn who_ends_a_task_hears_what_was_kept_and_what_is_not_merged() {
+    let home = Home::new();
+    for (branch, words) in [
+        ("cancelled", &["cancel", "ID", "--yes"] as &[&str]),
+        ("closed", &["update", "ID", "--status", "done"]),
+        ("forced", &["merge", "ID", "--force"]),
+    ] {
+        let id = home.create(branch, "worker: work\nreviewer: review pass", &[]);
+        let folder = home.until_status(&id, "reviewing")["workspace"].as_str().unwrap().to_owned();
+        std::fs::write(std::path::Path::new(&folder).join("untracked"), "x").unwrap();
+        let words: Vec<&str> = words.iter().map(|word| if *word == "ID" { id.as_str() } else { word }).collect();
+        let answer = home.json(&[&["task"], words.as_slice()].concat());
+        let notes = answer["notes"].to_string();
+        let way = format!("kept: new files; `sluice workspace restore {id} --number 1 --into FOLDER` brings it back");
+        assert!(notes.contains(&way), "{branch}: {answer:#}");
+        let is_unmerged = notes.contains(&format!("1 commit on `{branch}` is not merged"));
+        assert_eq!(is_unmerged, branch != "forced", "{branch}: {answer:#}");
+        let into = home.path(branch);
+        home.sluice(&["workspace", "restore", &id, "--number", "1", "--into", into.to_str().unwrap()]).done();
+        assert_eq!(std::fs::read_to_string(into.join("untracked")).unwrap(), "x");
+    }
+}
