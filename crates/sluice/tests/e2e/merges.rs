@@ -313,6 +313,29 @@ fn a_merge_of_which_nobody_knows_whether_it_was_made_is_finished_by_the_next_loo
     }
 }
 
+#[test]
+fn a_merge_that_cannot_be_made_says_why_by_its_code_and_where() {
+    let home = Home::new();
+    let id = home.create("brew", "worker: work\nreviewer: review pass", &[]);
+    let folder = home.until_status(&id, "reviewing")["workspace"].as_str().unwrap().to_owned();
+    let file = home.git(&["diff", "--name-only", "main", "brew"]);
+    let mine = home.repository().join(&file);
+    std::fs::create_dir_all(mine.parent().unwrap()).unwrap();
+    std::fs::write(mine, "mine").unwrap();
+    let refused = |more: &[&str], code: &str, hint: &str| {
+        let ran = home.sluice(&[&["task", "merge", &id, "--json"], more].concat());
+        assert_eq!(ran.refusal(), format!("1 {code}"), "{ran:?}");
+        let error = &ran.json()["error"];
+        assert!(error["hint"].as_str().unwrap().contains(hint), "{error:#}");
+        error["message"].as_str().unwrap().to_owned()
+    };
+    let said = refused(&[], "checkout_changed", "status");
+    assert!(said.contains("in the way); move or rename what is in the way"), "{said}");
+    home.commit();
+    refused(&["--strategy", "ff"], "not_fast_forward", &format!("git -C {folder} rebase main"));
+    refused(&[], "merge_conflict", &format!("git -C {folder} merge main"));
+}
+
 /// What is left behind when a task ends is told, with the way to get it back.
 #[test]
 fn who_ends_a_task_hears_what_was_kept_and_what_is_not_merged() {
