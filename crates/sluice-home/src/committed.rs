@@ -13,6 +13,7 @@ use sluice_dialect::prompts::{HeldPrompts, MOST_BYTES_TOGETHER};
 use sluice_dialect::source::MAX_FILE;
 use sluice_dialect::{Loaded, Sources};
 use sluice_worker::git::{Git, GitError, Repository};
+use sluice_worker::passing::Passing;
 
 use crate::ground::Ground;
 use crate::projects::{described, git};
@@ -97,14 +98,23 @@ impl Committed {
         in_file.filter(|entry| entry.origin != Origin::BuiltIn).or_else(|| self.catalogue.find(wanted))
     }
 
-    /// Loads one of them, with its prompt files from the same place.
-    pub(crate) fn load(&self, entry: &Entry, sources: &mut Sources) -> Loaded {
+    /// Loads one of them, with its prompt files from the same place. A definition whose prompt only cannot be read now is
+    /// not an unusable one.
+    pub(crate) fn load(&self, entry: &Entry, sources: &mut Sources) -> Result<Loaded, Problem> {
         match &self.from {
             Some((repository, commit)) if entry.origin == Origin::Repository => {
-                let read = |path: &Path| prompt(repository, commit, path);
-                entry.load_with(&mut HeldPrompts::of(&entry.path, read), sources)
+                let mut unread = None;
+                let read = |path: &Path| {
+                    prompt(repository, commit, path).map_err(|error| {
+                        let told = io::Error::other(described(&error));
+                        unread = unread.take().or(Some(error).filter(Passing::is_passing));
+                        told
+                    })
+                };
+                let loaded = entry.load_with(&mut HeldPrompts::of(&entry.path, read), sources);
+                unread.map_or(Ok(loaded), |error| Err(git(&error)))
             }
-            Some(_) | None => entry.load(sources),
+            Some(_) | None => Ok(entry.load(sources)),
         }
     }
 
@@ -139,13 +149,13 @@ fn is_plain(path: &Path) -> bool {
         && path.components().all(|part| matches!(part, Component::Normal(_)))
 }
 
-fn prompt(repository: &Repository, commit: &str, path: &Path) -> io::Result<Option<Vec<u8>>> {
-    let failed = |error: GitError| io::Error::other(described(&error));
-    let Some(path) = path.to_str() else { return Ok(None) };
-    let files = repository.committed_files(commit, &[path]).map_err(failed)?;
-    let Some(file) = files.iter().find(|file| file.path == path) else { return Ok(None) };
+fn prompt(repository: &Repository, commit: &str, path: &Path) -> Result<Option<Vec<u8>>, GitError> {
+    let Some(shown) = path.to_str() else { return Ok(None) };
+    let files = repository.committed_files(commit, &[shown])?;
+    let Some(file) = files.iter().find(|file| file.path == shown) else { return Ok(None) };
     if file.size > MOST_BYTES_TOGETHER as u64 {
-        return Err(io::Error::other("it is too large"));
+        let source = io::Error::other("it is too large");
+        return Err(GitError::File { what: "cannot read", path: path.to_owned(), source });
     }
-    repository.committed_bytes(&[file]).map(|mut bytes| bytes.pop()).map_err(failed)
+    repository.committed_bytes(&[file]).map(|mut bytes| bytes.pop())
 }

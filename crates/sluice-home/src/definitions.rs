@@ -94,7 +94,7 @@ pub(crate) fn find(ground: &Ground, what: &str, name: &str, root: &Path, reading
                 let path = lies.ok_or_else(|| none(&committed.catalogue, &format!(" in {}", committed.place)))?;
                 return uncommitted(path, home, &committed);
             };
-            let (loaded, told) = (committed.load(entry, &mut Sources::new()), committed.told(entry));
+            let (loaded, told) = (committed.load(entry, &mut Sources::new())?, committed.told(entry));
             let commit = committed.commit().map(str::to_owned);
             Ok(Found { path: committed.file(entry), bytes: entry.bytes(), loaded, told, commit })
         }

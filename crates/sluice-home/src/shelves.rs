@@ -13,6 +13,7 @@ use sluice_dialect::catalogue::{
 };
 use sluice_dialect::{Definition, Sources};
 use sluice_worker::git::{Git, GitError, Repository};
+use sluice_worker::passing::Passing;
 
 use crate::committed::Committed;
 use crate::definitions::acts_as_person;
@@ -97,6 +98,7 @@ fn of_home(path: &Path) -> Option<Shelved> {
 fn of_project(ground: &Ground, root: &Path, branch: &str) -> Option<Shelf> {
     let repository = match Repository::open(Git::default(), root, Some(branch)) {
         Ok(repository) => repository,
+        Err(error) if error.is_passing() => return None,
         // It was moved away, say: it is looked at again when there is something.
         Err(GitError::NoRepository { .. } | GitError::File { .. }) => {
             let signs = vec![root.join(".git")];
@@ -110,7 +112,7 @@ fn of_project(ground: &Ground, root: &Path, branch: &str) -> Option<Shelf> {
     let committed = Committed::of(repository, ground.places.home(), "").ok()?;
     let mut recipes = Vec::new();
     for entry in committed.catalogue.entries.iter().filter(|entry| entry.origin == Origin::Repository) {
-        let loaded = committed.load(entry, &mut Sources::new());
+        let loaded = committed.load(entry, &mut Sources::new()).ok()?;
         if let (true, Some(Definition::Recipe(recipe))) = (loaded.is_usable(), loaded.definition) {
             let (path, found) = (committed.file(entry), entry.path.display().to_string());
             recipes.push(Shelved { recipe, path, project: Some(root.to_owned()), found });

@@ -37,6 +37,12 @@ pub(crate) fn tells_of_shortage(said: &str) -> bool {
     WORDS.iter().any(|words| said.contains(words))
 }
 
+/// Whether git says so of this machine. What a remote says of its own, git passes on with its name in front.
+pub(crate) fn tells_of_own_shortage(said: &str) -> bool {
+    let is_own = |line: &&str| !["remote:", "error: remote", "! [remote"].iter().any(|it| line.starts_with(it));
+    said.split("; ").filter(is_own).any(tells_of_shortage)
+}
+
 impl Passing for io::Error {
     fn is_passing(&self) -> bool {
         let number = self.raw_os_error();
@@ -49,7 +55,9 @@ impl Passing for GitError {
     fn is_passing(&self) -> bool {
         match self {
             // What a remote says no to it says no to again, unless it is this machine that cannot ask.
-            GitError::Push { said, .. } | GitError::Forge { said, .. } => tells_of_shortage(said),
+            GitError::Push { said, .. } | GitError::Forge { said, .. } => tells_of_own_shortage(said),
+            // Nothing says that it is ever over: a remote hangs, a lock was left behind, somebody never stops writing.
+            GitError::Late { .. } | GitError::Locked { .. } | GitError::Changing { .. } => false,
             other => other.family() == Family::Unavailable,
         }
     }
@@ -59,7 +67,8 @@ impl Passing for process::Failure {
     fn is_passing(&self) -> bool {
         match self {
             process::Failure::Start { source, .. } | process::Failure::System { source, .. } => source.is_passing(),
-            process::Failure::TooLong { .. } => false,
+            // It has begun: whether it is run again is not ours to say.
+            process::Failure::Begun { .. } | process::Failure::TooLong { .. } => false,
         }
     }
 }
@@ -110,6 +119,8 @@ impl ExitRecord {
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use super::*;
 
     #[test]
@@ -122,6 +133,8 @@ mod tests {
             assert_eq!(no_program.family(), Family::Unavailable);
             let start = process::Failure::Start { program: "sh".into(), folder: "/".into(), source: system() };
             assert!(start.is_passing());
+            let begun = process::Failure::Begun { doing: "watching a script".into(), source: system() };
+            assert!(!begun.is_passing());
             assert!(session::Failure::Tmux(tmux::Failure::Start(system())).is_passing());
             let unread = FileError::Unreadable { path: "TASK.md".into(), source: system() };
             assert!(unread.is_passing());
@@ -138,7 +151,37 @@ mod tests {
         }
         let refused = GitError::Push { remote: "origin".into(), what: "main".into(), said: "non-fast-forward".into() };
         assert!(!refused.is_passing());
+        let full = GitError::Push {
+            remote: "origin".into(),
+            what: "main".into(),
+            said: "remote: fatal: write error: No space left on device; error: remote unpack failed: No space left on device"
+                .into(),
+        };
+        assert!(!full.is_passing());
         let missing = GitError::NoProgram { program: "git".into(), source: io::ErrorKind::NotFound.into() };
         assert!(!missing.is_passing());
+    }
+
+    #[test]
+    fn what_may_never_be_over_does_not_pass_and_another_at_work_does() {
+        let limit = std::time::Duration::from_secs(1);
+        let (folder, lock) = (PathBuf::from("/w"), PathBuf::from("/w/index.lock"));
+        for lasting in [
+            GitError::Late { what: "`git push`".into(), limit },
+            GitError::Locked { lock, folder: folder.clone() },
+            GitError::Changing { folder },
+        ] {
+            assert!(!lasting.is_passing(), "{lasting}");
+            // A person who asked may ask again.
+            assert_eq!(lasting.family(), Family::Unavailable);
+        }
+        assert!(GitError::Busy { what: "the pool".into(), pid: "7".into() }.is_passing());
+        assert!(GitError::Moved { branch: "main".into() }.is_passing());
+        let ours = GitError::Push {
+            remote: "origin".into(),
+            what: "main".into(),
+            said: "error: cannot create thread: Resource temporarily unavailable; error: failed to push".into(),
+        };
+        assert!(ours.is_passing());
     }
 }

@@ -18,7 +18,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use rustix::event::{EventfdFlags, eventfd};
-use rustix::process::{Pid, Signal, WaitOptions, kill_process_group, test_kill_process_group, waitpid};
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, WaitOptions, kill_process_group, test_kill_process, test_kill_process_group, waitpid};
 
 mod capture;
 mod identity;
@@ -163,6 +164,14 @@ pub enum Failure {
         /// Its length.
         bytes: usize,
     },
+    /// The operating system failed us after the script had begun: it is ended, and may have done a part.
+    #[error("{doing}, so the script was ended after it had begun")]
+    Begun {
+        /// What was being done.
+        doing: String,
+        /// What went wrong.
+        source: io::Error,
+    },
     /// The operating system failed us.
     #[error("{doing}")]
     System {
@@ -213,19 +222,31 @@ pub fn run(script: &Script, cancel: &Cancel) -> Result<Outcome, Failure> {
     if let Some(leader) = Identity::of(child.id().cast_signed()) {
         running.started(&leader);
     }
-    let outcome = follow(script, cancel, &mut child, &note, &format!("{MARK}={mark}"), started);
-    if outcome.is_err() {
-        // Without pipes to read there is no point in letting it go on. What cannot be found now is found by its note.
-        let kin = Kin { leader: None, mark: Some(format!("{MARK}={mark}")) };
-        let ended = end_all(|| kin.living(), Duration::ZERO);
-        let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
-        let _ = child.wait();
-        if ended.is_err() {
-            return outcome;
+    let followed = follow(script, cancel, &mut child, &note, &format!("{MARK}={mark}"), started);
+    let are_all_ended = match &followed {
+        Ok((_, are_all_ended)) => *are_all_ended,
+        // Without pipes to read there is no point in letting it go on. Its leader is not reaped, so the group is this one.
+        Err(_) => {
+            let kin = Kin { leader: None, mark: Some(format!("{MARK}={mark}")) };
+            let ended = end_all(|| kin.living(), Duration::ZERO);
+            let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
+            let _ = child.wait();
+            ended.is_ok()
         }
+    };
+    // What could not be found now is found by its note.
+    if are_all_ended {
+        note.end();
     }
-    note.end();
-    outcome
+    followed.map(|(outcome, _)| outcome).map_err(begun)
+}
+
+/// What went wrong with a script that is started already.
+fn begun(failure: Failure) -> Failure {
+    match failure {
+        Failure::System { doing, source } => Failure::Begun { doing, source },
+        other @ (Failure::Start { .. } | Failure::Begun { .. } | Failure::TooLong { .. }) => other,
+    }
 }
 
 /// Ends what a script left behind when the engine that ran it died, and forgets it. Says how many processes that were.
@@ -296,7 +317,7 @@ fn spawn(script: &Script, mark: &str) -> Result<Child, Failure> {
     command.spawn().map_err(|source| Failure::Start { program, folder: script.folder.clone(), source })
 }
 
-/// Reads and feeds a started script until it has ended.
+/// Reads and feeds a started script until it has ended. Says too whether all is ended that is to end with it.
 fn follow(
     script: &Script,
     cancel: &Cancel,
@@ -304,7 +325,7 @@ fn follow(
     note: &Note,
     mark: &str,
     started: Instant,
-) -> Result<Outcome, Failure> {
+) -> Result<(Outcome, bool), Failure> {
     let unseen = |source: io::Error| system("looking at a process just started", source);
     let leader = look_up(child.id().cast_signed()).map_err(unseen)?.map(|stat| stat.identity());
     let leader = leader.ok_or_else(|| unseen(io::ErrorKind::NotFound.into()))?;
@@ -339,32 +360,41 @@ fn follow(
     // What left the group is not ours to end when the script ended by itself: a server, perhaps. When it is ended, all
     // that it started goes with it.
     let kin = Kin { leader: Some(leader), mark: ended_because.map(|_| mark.to_owned()) };
-    let ending = finish(&mut pipes, group, &kin, ended_because)?;
+    let (ending, are_all_ended) = finish(&mut pipes, group, &kin, ended_because)?;
     let (stdout, stderr) = pipes.finish();
-    Ok(Outcome { ending, stdout, stderr, duration })
+    Ok((Outcome { ending, stdout, stderr, duration }, are_all_ended))
 }
 
-/// After the leader's end: what is left in its group may finish what it prints, and is ended.
-fn finish(pipes: &mut Pipes, group: Pid, kin: &Kin, because: Option<Ending>) -> Result<Ending, Failure> {
+/// After the leader's end: what is left in its group may finish what it prints, and is ended. How the script ended, and
+/// whether all is ended that is to end with it: how it ended stays known where that is not.
+fn finish(pipes: &mut Pipes, group: Pid, kin: &Kin, because: Option<Ending>) -> Result<(Ending, bool), Failure> {
     if because.is_none() {
-        pipes.drain(LEFTOVER_GRACE)?;
+        pipes.drain(LEFTOVER_GRACE);
     }
     let (_, status) = waitpid(Some(group), WaitOptions::empty())
         .map_err(|error| system("waiting for a script", error))?
         .ok_or_else(|| system("waiting for a script", io::ErrorKind::WouldBlock))?;
-    if because.is_some() || test_kill_process_group(group).is_ok() {
+    let mut are_all_ended = true;
+    if because.is_some() || has_members(group) {
         let ended = end_all(|| kin.living(), if because.is_none() { LEFTOVER_GRACE } else { Duration::ZERO });
         // The group is ended all the same; of what left it, if that is to end, the next to look must take care.
-        let _ = kill_process_group(group, Signal::KILL);
-        if because.is_some() {
-            ended.map_err(|source| system("ending what a script started", source))?;
+        are_all_ended = because.is_none() || ended.is_ok();
+        if has_members(group) {
+            let _ = kill_process_group(group, Signal::KILL);
         }
     }
-    pipes.drain(Duration::ZERO)?;
-    Ok(because.unwrap_or_else(|| match (status.exit_status(), status.terminating_signal()) {
+    pipes.drain(Duration::ZERO);
+    let ending = because.unwrap_or_else(|| match (status.exit_status(), status.terminating_signal()) {
         (Some(code), _) => Ending::Code(code),
         (None, signal) => Ending::Signal(signal.unwrap_or_default()),
-    }))
+    });
+    Ok((ending, are_all_ended))
+}
+
+/// Whether a group whose leader is reaped still has members. As long as it has, no process is given its number; one that
+/// has the number leads another group.
+fn has_members(group: Pid) -> bool {
+    test_kill_process(group) == Err(Errno::SRCH) && test_kill_process_group(group).is_ok()
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::passing::{Passing, tells_of_shortage};
+use crate::passing::{Passing, tells_of_own_shortage};
 
 /// What kind of "no" it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -311,9 +311,7 @@ impl GitError {
             GitError::NoProgram { source, .. } | GitError::File { source, .. } if source.is_passing() => {
                 Family::Unavailable
             }
-            GitError::Failed { said, .. } | GitError::NoRepository { said, .. } if tells_of_shortage(said) => {
-                Family::Unavailable
-            }
+            GitError::Failed { said, .. } if tells_of_own_shortage(said) => Family::Unavailable,
             GitError::NoProgram { .. }
             | GitError::NoRepository { .. }
             | GitError::NoCommit { .. }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::quote::path_of;
 use super::{Call, Git, GitError};
+use crate::passing::tells_of_own_shortage;
 
 /// A repository of a user.
 #[derive(Clone, Debug)]
@@ -30,10 +31,17 @@ impl Repository {
     /// `master`, or the one that is checked out.
     pub fn open(git: Git, folder: &Path, default_branch: Option<&str>) -> Result<Repository, GitError> {
         let call = git.at(folder).args(["rev-parse", "--path-format=absolute", "--git-common-dir"]);
-        let common = call.bytes().map_err(|error| match error {
-            GitError::Failed { said, .. } => GitError::NoRepository { path: folder.to_owned(), said },
-            error => error,
-        })?;
+        let ended = call.answer()?;
+        let common = match ended.code {
+            Some(0) => ended.stdout,
+            // A git that only could not look has not said that there is none.
+            code => match call.failed(&ended) {
+                GitError::Failed { said, .. } if code.is_some() && !tells_of_own_shortage(&said) => {
+                    return Err(GitError::NoRepository { path: folder.to_owned(), said });
+                }
+                failed => return Err(failed),
+            },
+        };
         let common = path_of(Path::new(""), common.strip_suffix(b"\n").unwrap_or(&common));
         let mut found = Repository { git, folder: common.clone(), common, default_branch: String::new() };
         if let Some(main) = found.registered()?.into_iter().next().filter(|main| !main.bare && main.folder.is_dir()) {

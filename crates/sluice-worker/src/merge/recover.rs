@@ -206,12 +206,16 @@ fn look(call: impl Fn() -> Call, checkout: &Checkout, entries: &[Entry]) -> Resu
     Ok(lying)
 }
 
-/// The entries of an index: mode and blob by path. Nothing if it cannot be read: git takes what was cut off for zeros.
+/// The entries of an index: mode and blob by path. Nothing if it is spoiled: git takes what was cut off for zeros. A git
+/// that only could not read it now has not said that it is.
 fn known(repository: &Repository, checkout: &Checkout, index: &Path) -> Result<Option<Entries>, GitError> {
     let call = repository.git().at(&checkout.folder).env("GIT_INDEX_FILE", index);
-    let ended = call.args(["ls-files", "--stage", "-z"]).answer()?;
+    let call = call.args(["ls-files", "--stage", "-z"]);
+    let ended = call.answer()?;
     if ended.code != Some(0) {
-        return Ok(None);
+        let failed = call.failed(&ended);
+        let is_spoiled = ended.code.is_some() && !failed.is_passing();
+        return if is_spoiled { Ok(None) } else { Err(failed) };
     }
     let mut known = Entries::new();
     for line in ended.stdout.split(|byte| *byte == 0).filter(|line| !line.is_empty()) {

@@ -125,11 +125,15 @@ pub(crate) fn stat(pid: i32) -> Option<Stat> {
 
 /// The same, with "there is none" told from "it cannot be found out".
 pub(super) fn look_up(pid: i32) -> io::Result<Option<Stat>> {
-    match std::fs::read(format!("/proc/{pid}/stat")) {
+    seen(pid, std::fs::read(format!("/proc/{pid}/stat")))
+}
+
+/// Whom we may not look at is another's, and for us as good as none.
+fn seen(pid: i32, read: io::Result<Vec<u8>>) -> io::Result<Option<Stat>> {
+    match read {
         Ok(bytes) => Ok(parse(pid, &bytes)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) if error.raw_os_error() == Some(Errno::SRCH.raw_os_error()) => Ok(None),
-        Err(error) => Err(error),
+        Err(error) if error.is_passing() => Err(error),
+        Err(_) => Ok(None),
     }
 }
 
@@ -155,7 +159,7 @@ fn parse(pid: i32, bytes: &[u8]) -> Option<Stat> {
     })
 }
 
-/// Every process that has not ended. If one cannot be looked at, nobody knows who is left.
+/// Every process that has not ended and that we may look at. If one cannot be looked at now, nobody knows who is left.
 pub(crate) fn everyone() -> io::Result<Vec<Stat>> {
     Ok(all()?.into_iter().filter(|stat| !stat.ended).collect())
 }
@@ -217,6 +221,16 @@ mod tests {
         assert_eq!(parse(42, b"42 (a) T 7 8 9 0 -1 1 1 2 3 4 5 6 7 8 20 0 1 0 98765 1").unwrap().rest, Rest::Stopped);
         assert_eq!(parse(42, b"42 (cut"), None);
         assert_eq!(parse(42, b""), None);
+    }
+
+    #[test]
+    fn who_may_not_be_looked_at_is_nobody_of_ours_and_who_cannot_be_now_may_be() {
+        for others in [Errno::PERM, Errno::ACCESS, Errno::SRCH, Errno::NOENT] {
+            assert_eq!(seen(42, Err(others.into())).unwrap(), None, "{others:?}");
+        }
+        for short in [Errno::MFILE, Errno::NFILE, Errno::NOMEM] {
+            seen(42, Err(short.into())).unwrap_err();
+        }
     }
 
     #[test]

@@ -54,14 +54,20 @@ impl Paused {
 /// Stops the children of a process, and theirs, as the kernel lists them. The list lacks some where others end meanwhile,
 /// and there is none on some kernels: it is a beginning.
 fn tell_children(of: i32, told: &mut BTreeSet<Identity>) {
+    let ours = |stat: &Stat| !stat.ended && is_kept(stat.pid).is_ok_and(|is_kept| !is_kept);
+    let mut open = vec![of];
+    while let Some(parent) = open.pop() {
+        for found in children(parent).into_iter().filter_map(stat).filter(ours) {
+            if found.rest == Rest::None && told.insert(found.identity()) {
+                found.identity().signal(Signal::STOP);
+            }
+            open.push(found.pid);
+        }
+    }
+}
+
+fn children(of: i32) -> Vec<i32> {
     let threads = std::fs::read_dir(format!("/proc/{of}/task")).into_iter().flatten().flatten();
     let lists = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok());
-    let children: Vec<i32> = lists.flat_map(|list| list.split(' ').flat_map(str::parse).collect::<Vec<_>>()).collect();
-    let ours = |stat: &Stat| !stat.ended && is_kept(stat.pid).is_ok_and(|is_kept| !is_kept);
-    for found in children.into_iter().filter_map(stat).filter(ours) {
-        if found.rest == Rest::None && told.insert(found.identity()) {
-            found.identity().signal(Signal::STOP);
-        }
-        tell_children(found.pid, told);
-    }
+    lists.flat_map(|list| list.split(' ').flat_map(str::parse).collect::<Vec<_>>()).collect()
 }
