@@ -19,7 +19,9 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal, WaitOptions, kill_process_group, test_kill_process, test_kill_process_group, waitpid};
+use rustix::process::{
+    Pid, Signal, WaitOptions, kill_process_group, test_kill_process, test_kill_process_group, waitpid,
+};
 
 mod capture;
 mod identity;

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use sluice_worker::git::{Family, Git, GitError, Repository};
+use sluice_worker::passing::Passing;
 use sluice_worker::workspace::{Pool, Target};
 
 use crate::ground::{Ground, binding, name};
@@ -25,6 +26,21 @@ fn what_is_no_repository_or_has_no_commit_is_refused_with_the_way_out() {
     let pool = Pool::new(repository, &ground.path("home"), "empty").unwrap();
     let error = pool.acquire(&name("1"), &binding("t", "task"), None).unwrap_err();
     assert!(error.to_string().contains("make a first commit"), "{error}");
+}
+
+#[test]
+fn a_git_that_cannot_look_has_not_said_that_there_is_no_repository() {
+    let ground = Ground::new();
+    let wrapper = ground.path("git");
+    for (does, passes) in
+        [("echo 'fatal: cannot open config: Too many open files' >&2; exit 128", true), ("kill -9 $$", false)]
+    {
+        ground.program(&wrapper, &format!("#!/bin/sh\n{does}\n"));
+        let opened = Repository::open(ground.git().with_program(&wrapper), &ground.repository_folder(), None);
+        let error = opened.unwrap_err();
+        assert!(matches!(error, GitError::Failed { .. }), "{error}");
+        assert_eq!(error.is_passing(), passes, "{error}");
+    }
 }
 
 #[test]

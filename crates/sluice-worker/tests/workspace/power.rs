@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use sluice_worker::git::GitError;
+use sluice_worker::git::{GitError, Repository};
 use sluice_worker::merge::{How, Request, make_good, merge};
 
 use crate::ground::Ground;
@@ -118,6 +118,25 @@ fn a_spoiled_index_is_made_anew_for_the_commit_that_the_branch_is_at() {
             let at = ground.sh(&folder, if has_moved { "git rev-parse task" } else { "git rev-parse task^" });
             assert_eq!(seen, format!(" M a.txt\n?? own\nmine\nmine\n{at}"), "{damage}, moved: {has_moved}");
         }
+    }
+}
+
+/// A git without memory, or one that was killed, cannot read the index; that is no spoiled one, and what is staged stays.
+#[test]
+fn an_index_that_cannot_be_read_now_is_not_made_anew() {
+    for does in ["echo 'fatal: mmap failed: Cannot allocate memory' >&2; exit 128", "kill -9 $$"] {
+        let ground = Ground::new();
+        let folder = ground.repository_folder();
+        ground.sh(&folder, BRANCH);
+        ground.sh(&folder, "echo mine > own; git add own");
+        begun(&ground);
+        let wrapper = ground.path("git");
+        let script = format!("#!/bin/sh\ncase \"$*\" in *ls-files*) {does} ;; esac\nexec git \"$@\"\n");
+        ground.program(&wrapper, &script);
+        let short = Repository::open(ground.git().with_program(&wrapper), &folder, None).unwrap();
+        make_good(&short).unwrap_err();
+        make_good(&ground.repository()).unwrap();
+        assert_eq!(ground.sh(&folder, "git status --porcelain"), "A  own", "{does}");
     }
 }
 
