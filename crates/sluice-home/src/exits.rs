@@ -10,6 +10,8 @@ use sluice_worker::session::{Cause, End, Gone, How, SessionId};
 
 use crate::fence::was_given_up;
 use crate::ground::Ground;
+use crate::hands::Errand;
+use crate::undone::Unavailable;
 
 /// The shortest time between two comparisons, whatever a lifecycle says.
 const SOONEST: Duration = Duration::from_secs(1);
@@ -53,30 +55,40 @@ pub(crate) fn elsewhere(ground: &Arc<Ground>, task: &str, number: Number) {
     }
 }
 
+/// Tells the task. It ended all the same if its file cannot be read now, and is judged when that can be.
 fn report(ground: &Arc<Ground>, task: &str, number: Number, id: &SessionId, exit: Exit) {
-    let Ok(Some(seen)) = ground.tasks.load(task) else { return };
+    let is_told = tell(ground, task, number, id, exit).is_ok();
+    if is_told || !ground.takes(id) {
+        return;
+    }
+    let taken = Taken { ground: Arc::downgrade(ground), id: id.clone() };
+    let task = task.to_owned();
+    Errand::run(ground, format!("the end of {id}"), move |ground| Ok(tell(ground, &task, number, &taken.id, exit)?));
+}
+
+fn tell(ground: &Ground, task: &str, number: Number, id: &SessionId, exit: Exit) -> Result<(), Unavailable> {
+    let Ok(Some(seen)) = ground.tasks.load(task) else { return Ok(()) }; // the next comparison looks again
     ground.look_for_leaks(id, &seen);
     let evidence = match ground.evidence(&seen) {
         Ok(evidence) => evidence,
-        // It ended all the same, and is judged when its file can be read.
-        Err(problem) if problem.is_passing() => {
-            ground.log.line(&format!("the end of {id} waits, and is looked at again: {}", problem.message));
-            return look_again(ground, task, number);
-        }
+        Err(problem) if problem.is_passing() => return Err(Unavailable(problem.message)),
         // A file that cannot be read is no artifact: that is a crash, and somebody looks at it.
         Err(_) => Evidence::default(),
     };
     ground.input(task, Input::SessionExited { session: number, exit, evidence });
+    Ok(())
 }
 
-/// Looks at a session again in a moment. Without a thread for that, the next comparison does.
-fn look_again(ground: &Arc<Ground>, task: &str, number: Number) {
-    let (ground, task) = (Arc::downgrade(ground), task.to_owned());
-    let look = move || {
-        std::thread::park_timeout(SOONEST);
-        ground.upgrade().iter().for_each(|ground| ground.watch(&task, number));
-    };
-    let _ = std::thread::Builder::new().name("session end".into()).spawn(look);
+/// A session whose end is being told. As long as this is there, no comparison looks at it.
+struct Taken {
+    ground: Weak<Ground>,
+    id: SessionId,
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        self.ground.upgrade().iter().for_each(|ground| ground.leaves(&self.id));
+    }
 }
 
 /// Compares the sessions that open tasks take for living with those that live, until the home is closed; and takes note of

@@ -32,6 +32,7 @@ use crate::patrols::Later;
 use crate::projects::Projects;
 use crate::rooms::Rooms;
 use crate::tasks::{Seen, Tasks, stream};
+use crate::threads::Threads;
 use crate::turns::Turns;
 use crate::view::{self, Beside};
 use crate::workbench::Workbench;
@@ -68,6 +69,8 @@ pub struct Ground {
     pub(crate) mirrors: Mirrors,
     /// What is done at a later moment.
     pub(crate) later: Later,
+    /// Those who do what may take its time.
+    pub(crate) threads: Threads,
     /// What is known beside tasks and runs.
     pub(crate) house: House,
     /// Workers elsewhere.
@@ -103,6 +106,7 @@ impl Ground {
         house: House,
     ) -> Ground {
         Ground {
+            threads: Threads::new(bench.log.clone()),
             bench,
             projects,
             tasks,
@@ -263,19 +267,19 @@ impl Ground {
     /// and again it does no harm.
     pub(crate) fn watch(self: &Arc<Self>, task: &str, number: Number) {
         let Ok(id) = session_id(task, number) else { return };
-        if !self.watched().insert(id.clone()) {
+        if !self.takes(&id) {
             return;
         }
         let (ground, owner) = (self.clone(), task.to_owned());
         let watched = self.sessions.watch(&id, move |id, gone| {
-            ground.watched().remove(&id);
+            ground.leaves(&id);
             // One that cannot be ended is looked at again by the next comparison.
             if let Ok(gone) = gone {
                 crate::exits::over(&ground, &owner, number, &id, &gone);
             }
         });
         if let Err(failure) = watched {
-            self.watched().remove(&id);
+            self.leaves(&id);
             if let sluice_worker::session::Failure::Unknown(_) = failure {
                 crate::exits::elsewhere(self, task, number);
             }
@@ -290,6 +294,16 @@ impl Ground {
     /// When that was, once.
     pub(crate) fn take_uprooted(&self, task: &str) -> Option<Instant> {
         self.uprooted.lock().unwrap_or_else(PoisonError::into_inner).remove(task)
+    }
+
+    /// Takes it upon oneself to look at a session, until [`Ground::leaves`] it; not if somebody else does.
+    pub(crate) fn takes(&self, id: &SessionId) -> bool {
+        self.watched().insert(id.clone())
+    }
+
+    /// Nobody looks at it any more.
+    pub(crate) fn leaves(&self, id: &SessionId) {
+        self.watched().remove(id);
     }
 
     fn watched(&self) -> MutexGuard<'_, BTreeSet<SessionId>> {

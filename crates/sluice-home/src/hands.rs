@@ -8,7 +8,8 @@ pub(crate) mod run;
 mod start;
 mod state_run;
 
-use errand::{Errand, NotYet};
+pub(crate) use errand::Errand;
+use errand::NotYet;
 pub(crate) use git::{create_pr, current_branch};
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -37,7 +38,7 @@ use crate::runs;
 use crate::service::OWN;
 use crate::spans;
 use crate::tasks::{Seen, id_of};
-use crate::threads::{Threads, words};
+use crate::threads::words;
 use crate::undone::{Undone, settled};
 use crate::workbench::{GRACE, inherited};
 
@@ -49,22 +50,20 @@ const OUTPUT_LIMIT: usize = 64 << 10;
 /// The engine's own hands.
 pub(crate) struct Hands {
     pub(crate) ground: Arc<Ground>,
-    pub(crate) threads: Threads,
 }
 
 impl Hands {
     /// Hands of an engine that has just got its home.
     pub(crate) fn new(ground: Arc<Ground>) -> Hands {
         process::tidy_notes(&ground.commands());
-        let threads = Threads::new(ground.log.clone());
-        Hands { ground, threads }
+        Hands { ground }
     }
 
     /// Tells a crab what it was handed, as soon as that can be read.
     fn tell_crab(&self, assignment: &Assignment, attempt: Option<String>) {
         let Some(dispatch) = self.ground.crabs.assigned(assignment, attempt) else { return };
         let name = format!("word of {} of {}", assignment.effect.id, assignment.stream);
-        Errand::run(&self.ground, &self.threads, name, move |ground| Ok(ground.crabs.tell(ground, dispatch)?));
+        Errand::run(&self.ground, name, move |ground| Ok(ground.crabs.tell(ground, dispatch)?));
     }
 }
 
@@ -76,7 +75,7 @@ impl Executor for Hands {
             return self.tell_crab(&assignment, None);
         }
         let name = format!("{} of {}", assignment.effect.id, assignment.stream);
-        Errand::run(&ground.clone(), &self.threads, name, move |ground| {
+        Errand::run(&ground.clone(), name, move |ground| {
             // It was decided while the store was ours. Before anything is done it must be so again, or still.
             if !ground.until_it_may_act() {
                 return Ok(());
@@ -98,7 +97,7 @@ impl Executor for Hands {
         let lost = self.ground.crabs.withdrawn(&self.ground, dispatch).filter(|_| is_lost);
         if let Some(crab) = lost {
             let ground = self.ground.clone();
-            self.threads.run(move || ground.crabs.lost(&ground, &crab));
+            self.ground.threads.run(move || ground.crabs.lost(&ground, &crab));
         }
     }
 }
@@ -289,6 +288,7 @@ fn with_last_words(what: String, outcome: &process::Outcome) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::threads::Threads;
 
     #[test]
     fn a_panic_is_an_outcome_and_a_line_in_the_log_and_ends_no_thread() {

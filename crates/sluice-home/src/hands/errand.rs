@@ -34,7 +34,7 @@ impl From<Unavailable> for NotYet {
 type Work = dyn FnMut(&Arc<Ground>) -> Result<(), NotYet> + Send;
 
 /// Something to be done until it is over.
-pub(super) struct Errand {
+pub(crate) struct Errand {
     ground: Weak<Ground>,
     threads: Threads,
     /// What it is called in the log.
@@ -46,14 +46,13 @@ pub(super) struct Errand {
 
 impl Errand {
     /// Does something, and again when it could not be done. A home that is closed meanwhile is not waited for.
-    pub(super) fn run(
+    pub(crate) fn run(
         ground: &Arc<Ground>,
-        threads: &Threads,
         name: String,
         work: impl FnMut(&Arc<Ground>) -> Result<(), NotYet> + Send + 'static,
     ) {
-        let ground = Arc::downgrade(ground);
-        Errand { ground, threads: threads.clone(), name, tries: 0, work: Box::new(work) }.go();
+        let (ground, threads) = (Arc::downgrade(ground), ground.threads.clone());
+        Errand { ground, threads, name, tries: 0, work: Box::new(work) }.go();
     }
 
     fn go(self) {
