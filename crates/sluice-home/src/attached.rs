@@ -61,8 +61,9 @@ pub fn choose(places: &Places, config: &Config, asked: Option<String>) -> Result
         )));
     }
     match address.strip_prefix("sqlite:").map(Path::new) {
-        Some(file) if !file.exists() => {
-            let message = format!("this home had its store in {}, and it is not there any more", file.display());
+        Some(file) if !file.metadata().is_ok_and(|file| file.len() > 0) => {
+            let is = if file.exists() { "is empty now" } else { "is not there any more" };
+            let message = format!("this home had its store in {}, and it {is}", file.display());
             Err(Problem::unavailable(message).hint(format!(
                 "`sluice restore FILE` puts a backup back; to begin with an empty store, remove {}",
                 places.attached().display()

@@ -2,11 +2,12 @@
 //!
 //! A home has a random id, made once. The file that holds it knows which file it is, so that a copy of it, on this machine
 //! or another, is another home with another id; and a machine that was copied with everything on it starts by itself, and
-//! so has another boot.
+//! so has another boot. It also knows where it lies: a copy knows the sessions and worktrees of the home that it was copied
+//! from, and is not opened while that is still there.
 
 use std::io;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use sluice_api::Problem;
 
@@ -32,13 +33,17 @@ impl Identity {
         let path = home.join(FILE);
         let unusable = |error: io::Error| Problem::fault(format!("{} cannot be used: {error}", path.display()));
         let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").map_err(unusable)?.trim().to_owned();
-        let (id, last_boot) = match read(&path).map_err(unusable)? {
-            Some((id, last_boot)) => (id, Some(last_boot)),
-            None => (new_id().map_err(Problem::fault)?, None),
-        };
-        let is_restarted = last_boot.as_ref().is_some_and(|last| *last != boot);
-        if is_restarted || last_boot.is_none() {
-            write(&path, &id, &boot).map_err(unusable)?;
+        let written = read(&path).map_err(unusable)?;
+        if let Some(first) = written.as_ref().filter(|it| !it.is_own).and_then(|copied| original(copied, home)) {
+            return Err(is_copy(home, &first));
+        }
+        let place = home.canonicalize().map_err(unusable)?;
+        let own = written.filter(|it| it.is_own);
+        let is_restarted = own.as_ref().is_some_and(|own| own.boot != boot);
+        let is_as_written = own.as_ref().is_some_and(|own| own.boot == boot && own.place == place);
+        let id = own.map_or_else(new_id, |own| Ok(own.id)).map_err(Problem::fault)?;
+        if !is_as_written {
+            write(&path, &id, &boot, &place).map_err(unusable)?;
         }
         Ok(Identity { home: id, boot, is_restarted })
     }
@@ -49,26 +54,55 @@ impl Identity {
     }
 }
 
-/// The id and the boot in a file, if the file is the one that was written.
-fn read(path: &Path) -> io::Result<Option<(String, String)>> {
+/// What a file says.
+struct Written {
+    id: String,
+    boot: String,
+    /// Where the home was; nothing in files of earlier versions.
+    place: PathBuf,
+    /// The file is the one that was written, not a copy of it.
+    is_own: bool,
+}
+
+/// What a file says, if it says something.
+fn read(path: &Path) -> io::Result<Option<Written>> {
     let text = match std::fs::read_to_string(path) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
     };
     let own = std::fs::metadata(path)?.ino().to_string();
-    Ok(match text.split_whitespace().collect::<Vec<_>>().as_slice() {
-        [id, inode, boot] if *inode == own => Some(((*id).to_owned(), (*boot).to_owned())),
-        _ => None,
-    })
+    let mut words = text.trim_end().splitn(4, ' ');
+    let (Some(id), Some(inode), Some(boot)) = (words.next(), words.next(), words.next()) else { return Ok(None) };
+    let place = words.next().unwrap_or_default().into();
+    Ok(Some(Written { id: id.to_owned(), boot: boot.to_owned(), place, is_own: inode == own }))
+}
+
+/// The home that a home was copied from, if it is still where it was.
+fn original(copied: &Written, copy: &Path) -> Option<PathBuf> {
+    let there = read(&copied.place.join(FILE)).ok().flatten()?;
+    let is_it = there.is_own && there.id == copied.id && copy.canonicalize().is_ok_and(|copy| copy != copied.place);
+    is_it.then(|| copied.place.clone())
+}
+
+fn is_copy(home: &Path, first: &Path) -> Problem {
+    let message = format!(
+        "{} is a copy of the home {}, which is still there: both know the same agents and worktrees",
+        home.display(),
+        first.display()
+    );
+    Problem::unavailable(message).hint(
+        "use that one, or move it away first; for a second home with the same tasks, `sluice backup` there and `sluice \
+         restore` in an empty home",
+    )
 }
 
 /// Written whole, with the number of the file itself in it.
-fn write(path: &Path, id: &str, boot: &str) -> io::Result<()> {
+fn write(path: &Path, id: &str, boot: &str, place: &Path) -> io::Result<()> {
     let draft = path.with_extension(format!("{}.new", std::process::id()));
     let file = std::fs::File::create(&draft)?;
     let inode = file.metadata()?.ino();
-    io::Write::write_all(&mut &file, format!("{id} {inode} {boot}\n").as_bytes())?;
+    io::Write::write_all(&mut &file, format!("{id} {inode} {boot} {}\n", place.display()).as_bytes())?;
     file.sync_all()?;
     std::fs::rename(&draft, path)
 }
@@ -85,16 +119,17 @@ mod tests {
         let first = Identity::of(&home).expect("an identity");
         let again = Identity::of(&home).expect("an identity");
         assert_eq!((again.name(), first.is_restarted, again.is_restarted), (first.name(), false, false));
-        write(&home.join(FILE), &first.home, "an-earlier-boot").expect("written");
+        write(&home.join(FILE), &first.home, "an-earlier-boot", &home).expect("written");
         let restarted = Identity::of(&home).expect("an identity");
         assert_eq!((restarted.name(), restarted.is_restarted), (first.name(), true));
         assert!(!Identity::of(&home).expect("an identity").is_restarted);
         std::fs::copy(home.join(FILE), copy.join(FILE)).expect("copied");
-        let other = Identity::of(&copy).expect("an identity");
-        assert_ne!(other.home, first.home);
+        let refused = Identity::of(&copy).expect_err("the first is there");
+        assert!(refused.message.contains("is a copy of the home"), "{}", refused.message);
         assert_eq!(Identity::of(&home).expect("an identity").home, first.home);
         let moved = folder.path().join("moved");
         std::fs::rename(&home, &moved).expect("moved");
         assert_eq!(Identity::of(&moved).expect("an identity").home, first.home);
+        assert_ne!(Identity::of(&copy).expect("an identity").home, first.home);
     }
 }

@@ -218,10 +218,13 @@ fn a_home_that_is_copied_or_moved_has_its_own_store() {
     assert!(copied.success());
     let late = home.create("late", "true", &["--no-spawn"]);
     home.sluice(&["stop"]).done();
+    // While the first is there a copy would be at its agents and worktrees.
+    let refused = ran(home.command(&["task", "list"]).env("SLUICE_HOME", &copy));
+    assert!(refused.code == 6 && refused.stderr.contains("is a copy of the home"), "{refused:?}");
+    std::fs::rename(home.place(), &moved).unwrap();
     let tasks = at(&copy, &["task", "list"]);
     assert!(tasks.contains(&kept.task) && !tasks.contains(&late), "{tasks}");
     at(&copy, &["stop"]);
-    std::fs::rename(home.place(), &moved).unwrap();
     let tasks = at(&moved, &["task", "list"]);
     assert!(tasks.contains(&kept.task) && tasks.contains(&late), "{tasks}");
     at(&moved, &["stop"]);

@@ -402,7 +402,7 @@ fn a_copy_of_a_home_does_not_get_the_store() {
     first.takes_over();
     std::fs::copy(first.home.place().join("home.id"), second.home.place().join("home.id")).unwrap();
     assert!(!second.tries(), "it was taken from its owner");
-    assert!(second.last_words().contains("owns the store"), "{}", second.last_words());
+    assert!(second.last_words().contains("is a copy of the home"), "{}", second.last_words());
     first.ask("GET", "/v1/colonies", &Value::Null); // and it goes on
 }
 
