@@ -36,7 +36,7 @@ mod within;
 
 pub use capture::{Captured, LONGEST_FILE};
 use identity::look_up;
-pub use identity::{Identity, environment_of};
+pub use identity::{Identity, environment_of, has_terminal};
 pub(crate) use identity::{Stat, environment, stat};
 pub use note::tidy_notes;
 pub(crate) use pause::Paused;

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use sluice_engine::loader::pin;
-use sluice_worker::process::{Identity, environment_of};
+use sluice_worker::process::{Identity, environment_of, has_terminal};
 use sluice_worker::session::SessionId;
 
 use super::{Order, Voice, Workbench};
@@ -69,12 +69,14 @@ impl Surroundings {
         self.with(|inheritance| inheritance.stays = own_variables());
     }
 
-    /// A person asked with this process for a change. One that has no HOME or no PATH (`env -i`) is no example for agents.
+    /// A person asked with this process for a change. At a terminal what is not set any more is gone. Elsewhere (cron, a
+    /// bare `ssh`, a program) little may be set at all, so it adds and changes, and takes nothing away.
     pub(crate) fn follow(&self, process: &Identity) {
         let variables: Variables = environment_of(process).into_iter().collect();
-        if ["HOME", "PATH"].iter().all(|name| variables.contains_key(*name)) {
-            self.with(|inheritance| inheritance.last = variables);
-        }
+        self.with(|inheritance| match has_terminal(process) {
+            true => inheritance.last = variables,
+            false => inheritance.last = added(std::mem::take(&mut inheritance.last), variables),
+        });
     }
 
     fn now(&self) -> Variables {
@@ -86,6 +88,18 @@ impl Surroundings {
     fn with<T>(&self, then: impl FnOnce(&mut Inheritance) -> T) -> T {
         then(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
+}
+
+/// These and those; those count. Programs are looked for where both say.
+fn added(mut these: Variables, those: Variables) -> Variables {
+    let before = these.get("PATH").cloned().unwrap_or_default();
+    these.extend(those);
+    if let Some(path) = these.get_mut("PATH") {
+        let known: Vec<String> = path.split(':').map(str::to_owned).collect();
+        let more = before.split(':').filter(|folder| !folder.is_empty() && !known.iter().any(|it| it == folder));
+        *path = known.iter().map(String::as_str).chain(more).collect::<Vec<_>>().join(":");
+    }
+    these
 }
 
 fn own_variables() -> Variables {
@@ -160,6 +174,16 @@ pub(crate) fn is_secret_of(private: &Path, secret: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_has_little_takes_nothing_away() {
+        let set = |pairs: &[(&str, &str)]| -> Variables {
+            pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+        };
+        let rich = set(&[("PATH", "/mine:/bin"), ("OPENAI_API_KEY", "a"), ("LANG", "C")]);
+        let found = added(rich, set(&[("PATH", "/usr/bin:/bin"), ("LANG", "de")]));
+        assert_eq!(found, set(&[("PATH", "/usr/bin:/bin:/mine"), ("OPENAI_API_KEY", "a"), ("LANG", "de")]));
+    }
 
     #[test]
     fn what_is_usual_and_what_a_person_allows_is_passed_on() {

@@ -190,6 +190,13 @@ pub(crate) fn environment(pid: i32) -> io::Result<Vec<Vec<u8>>> {
     Ok(text.split(|byte| *byte == 0).map(<[u8]>::to_vec).collect())
 }
 
+/// Whether a process has a terminal that can interrupt it: a person sits there.
+pub fn has_terminal(process: &Identity) -> bool {
+    let text = std::fs::read_to_string(format!("/proc/{}/stat", process.pid)).unwrap_or_default();
+    let fields = text.rsplit_once(") ").map(|(_, fields)| fields).unwrap_or_default();
+    fields.split(' ').nth(4).is_some_and(|terminal| terminal != "0")
+}
+
 /// What a process was started with, by its name; nothing if it is gone, or cannot be looked at. What is no text is left out.
 pub fn environment_of(process: &Identity) -> Vec<(String, String)> {
     let read = environment(process.pid).unwrap_or_default();
