@@ -104,6 +104,7 @@ impl Crabs {
             None => new_id().map_err(Problem::fault)?,
         };
         colonies::must_be_an_id("crab_id", &id)?;
+        must_not_be_another(&id)?;
         let colony = colonies::find(ground, &wanted.colony_id)?;
         let colony = colony["colony_id"].as_str().unwrap_or_default();
         if self.inner().crabs.contains_key(&id) {
@@ -360,5 +361,16 @@ fn offer(ground: &Ground, id: &str, crab: &Crab, capacity: usize) {
     };
     if let Some(reporter) = ground.reporter.get() {
         reporter.send(Message::Joined(offer));
+    }
+}
+
+/// The record of what happened names a crab by its id: one must not look like somebody else there.
+fn must_not_be_another(id: &str) -> Result<(), Problem> {
+    let others = ["person", "session", "step", "worker", "reader", "engine", "nobody"];
+    let is_another = others.contains(&id.split(':').next().unwrap_or_default());
+    match is_another && (id.contains(':') || matches!(id, "engine" | "nobody")) {
+        true => Err(Problem::bad_request(format!("`crab_id` cannot be `{id}`: that is how others are recorded"))
+            .hint("leave it out, or choose another")),
+        false => Ok(()),
     }
 }

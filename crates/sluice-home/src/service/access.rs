@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use sluice_api::problem::{Problem, Status};
 use sluice_api::token::{CreateToken, Scope, Token, TokenAnswer, TokenList};
+use sluice_worker::redact::redacted;
 use sluice_worker::session::SessionId;
 
 use super::who::whose;
@@ -200,8 +201,7 @@ impl Service {
     /// Writes down that somebody was turned away, and waits until that is durable, but not for a store that is away.
     pub fn turned_away(&self, turned: &Turned) {
         let Turned { reason, token, who, method, path, peer, unrecorded } = turned;
-        let mut data =
-            json!({ "reason": reason, "token": token, "who": who, "method": method, "path": path, "peer": peer });
+        let mut data = json!({ "reason": reason, "token": token, "who": who, "method": method, "path": redacted(path), "peer": peer });
         if *unrecorded > 0 {
             data["unrecorded"] = json!(unrecorded);
         }
