@@ -292,7 +292,7 @@ fn run<T>(exchange: impl Future<Output = Result<T, Problem>>) -> Result<T, Probl
 
 fn broken(error: hyper::Error) -> Problem {
     Problem::new(Status::Unavailable, GONE, format!("the engine went away before it answered: {error}"))
-        .hint("ask again; what was answered before is kept")
+        .hint("it may have been done: look with `sluice task list` or `sluice run list` before you ask again")
 }
 
 /// What the engine said instead of doing it.
