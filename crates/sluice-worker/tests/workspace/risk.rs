@@ -459,5 +459,5 @@ fn keeps_go_only_when_asked_and_old_enough() {
     assert_eq!(pool.gc(&[name("1")], Some(Duration::ZERO)).unwrap().pruned.len(), 1);
     assert!(pool.kept().unwrap().is_empty());
     let error = pool.restore("t-1", kept.number, &Target::Branch("b".to_owned())).unwrap_err();
-    assert_eq!(error.to_string(), "nothing is kept as t-1/1; `sluice workspace restore` lists what is kept");
+    assert_eq!(error.to_string(), "nothing is kept as t-1/1; `sluice workspace list` shows what is kept");
 }
