@@ -69,6 +69,34 @@ const INHERITED: [&str; 16] = [
     "GIT_SSL_NO_VERIFY",
 ];
 
+/// The variables that tie a git to one repository, as `git rev-parse --local-env-vars` names them, and what else a git
+/// tells those that it starts about it. In another repository they lead to the first one.
+const LOCAL: [&str; 18] = [
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_COMMON_DIR",
+    "GIT_CONFIG",
+    "GIT_CONFIG_COUNT",
+    "GIT_CONFIG_PARAMETERS",
+    "GIT_DIR",
+    "GIT_GRAFT_FILE",
+    "GIT_IMPLICIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_INTERNAL_SUPER_PREFIX",
+    "GIT_NAMESPACE",
+    "GIT_NO_REPLACE_OBJECTS",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_PREFIX",
+    "GIT_QUARANTINE_PATH",
+    "GIT_REPLACE_REF_BASE",
+    "GIT_SHALLOW_FILE",
+    "GIT_WORK_TREE",
+];
+
+/// Whether a variable ties a git to one repository: nobody who works in another may have it.
+pub fn is_local(variable: &str) -> bool {
+    LOCAL.contains(&variable)
+}
+
 /// How git is called here.
 #[derive(Clone, Debug)]
 pub struct Git {

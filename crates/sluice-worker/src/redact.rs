@@ -48,10 +48,8 @@ impl Default for Redactor {
 impl Redactor {
     /// One that knows the secrets of an environment: the values of variables whose names say so.
     pub fn of<'a>(environment: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
-        let is_secret = |(name, value): &(&str, &str)| {
-            value.len() >= SHORTEST && is_telling(name) && !(value.starts_with('/') && Path::new(value).exists())
-        };
-        let known = known::secrets(environment.into_iter().filter(is_secret).map(|(_, value)| value));
+        let secrets = environment.into_iter().filter(|(name, value)| is_secret(name, value));
+        let known = known::secrets(secrets.map(|(_, value)| value));
         let mut begins_known = [false; 256];
         known.keys().for_each(|byte| begins_known[usize::from(*byte)] = true);
         Self { known, begins_known, begins_form: forms::beginnings() }
@@ -81,6 +79,11 @@ pub fn shown_of(bytes: &[u8]) -> String {
     let mut shown = Shown::of(bytes);
     let bytes: Vec<u8> = std::iter::from_fn(|| shown.next()).collect();
     String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Whether the value of a variable is a secret: its name says so, and the value is no short word and no file.
+pub fn is_secret(name: &str, value: &str) -> bool {
+    value.len() >= SHORTEST && is_telling(name) && !(value.starts_with('/') && Path::new(value).exists())
 }
 
 fn is_telling(name: &str) -> bool {

@@ -16,7 +16,9 @@ pub(crate) struct Clean(Redactor);
 impl Workbench {
     /// What is stored of a step goes through this.
     pub(crate) fn clean(&self) -> Clean {
-        let known = inherited(self);
+        // What is inherited now is known too; what was before is, for those who have it still.
+        inherited(self);
+        let known = self.surroundings.secrets();
         Clean(Redactor::of(known.iter().map(|(name, value)| (name.as_str(), value.as_str()))))
     }
 }

@@ -1,6 +1,6 @@
 //! What processes are told about themselves, and what they inherit.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
@@ -8,7 +8,9 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use sluice_engine::loader::pin;
+use sluice_worker::git::is_local;
 use sluice_worker::process::{Identity, environment_of, has_terminal};
+use sluice_worker::redact::is_secret;
 use sluice_worker::session::SessionId;
 
 use super::{Order, Voice, Workbench};
@@ -41,6 +43,8 @@ const USUAL_FAMILIES: &[&str] = &[
     "SDKMAN_*", "KOTLIN_*", "ANDROID_*", "RUBY*", "GEM_*", "BUNDLE_*", "RBENV_*", "DOTNET_*", "DOCKER_*", "COMPOSE_*",
     "NIX_*", "MISE_*", "ASDF_*", "HOMEBREW_*",
 ];
+/// How many secrets are remembered that processes were given; the one that was given longest ago goes first.
+const MOST_SECRETS: usize = 256;
 /// The digests of the secrets that a session was given.
 const DIGESTS: &str = "token.sha256";
 
@@ -54,6 +58,8 @@ struct Inheritance {
     stays: Variables,
     /// What the last command had; at first what the engine was started with.
     last: Variables,
+    /// The secrets that processes were given, whatever a person's shell has by now: those that have them still run.
+    secrets: VecDeque<(String, String)>,
 }
 
 type Variables = BTreeMap<String, String>;
@@ -61,7 +67,7 @@ type Variables = BTreeMap<String, String>;
 impl Surroundings {
     /// What this process was started with.
     pub(crate) fn own() -> Surroundings {
-        Surroundings(Mutex::new(Inheritance { stays: Variables::new(), last: own_variables() }))
+        Surroundings(Mutex::new(Inheritance { last: own_variables(), ..Inheritance::default() }))
     }
 
     /// What this process was started with stays; commands add to it and change it.
@@ -80,9 +86,26 @@ impl Surroundings {
     }
 
     fn now(&self) -> Variables {
-        self.with(|Inheritance { stays, last }| {
+        self.with(|Inheritance { stays, last, .. }| {
             stays.iter().chain(last.iter()).map(|(name, value)| (name.clone(), value.clone())).collect()
         })
+    }
+
+    /// Processes are given this.
+    fn give(&self, environment: &Variables) {
+        self.with(|Inheritance { secrets, .. }| {
+            for (name, value) in environment.iter().filter(|(name, value)| is_secret(name, value)) {
+                secrets.retain(|(_, known)| known != value);
+                secrets.push_back((name.clone(), value.clone()));
+            }
+            let too_many = secrets.len().saturating_sub(MOST_SECRETS);
+            secrets.drain(..too_many);
+        });
+    }
+
+    /// The secrets that processes were given, each with its variable.
+    pub(super) fn secrets(&self) -> Vec<(String, String)> {
+        self.with(|Inheritance { secrets, .. }| secrets.iter().cloned().collect())
     }
 
     fn with<T>(&self, then: impl FnOnce(&mut Inheritance) -> T) -> T {
@@ -114,6 +137,7 @@ pub(crate) fn inherited(bench: &Workbench) -> BTreeMap<String, String> {
     let config = bench.config();
     let mut environment = bench.surroundings.now();
     environment.retain(|name, _| passes(&config.env, name));
+    bench.surroundings.give(&environment);
     let programs = bench.places.programs().display().to_string();
     let path = environment.get("PATH").map(|path| format!("{programs}:{path}")).unwrap_or(programs);
     environment.insert("PATH".into(), path);
@@ -123,14 +147,14 @@ pub(crate) fn inherited(bench: &Workbench) -> BTreeMap<String, String> {
     environment
 }
 
-/// Whether a variable is passed on.
+/// Whether a variable is passed on. What ties a git to the repository in which a person called is of no use in a worktree.
 fn passes(set: &Env, name: &str) -> bool {
     let fits = |pattern: &str| match pattern.strip_suffix('*') {
         Some(begins) => name.starts_with(begins),
         None => name == pattern,
     };
     let is_usual = USUAL.iter().chain(USUAL_FAMILIES).any(|pattern| fits(pattern));
-    let is_denied = name.starts_with("SLUICE_") || set.deny.iter().any(|it| fits(it));
+    let is_denied = name.starts_with("SLUICE_") || is_local(name) || set.deny.iter().any(|it| fits(it));
     (is_usual || set.allow.iter().any(|it| fits(it))) && !is_denied
 }
 
@@ -201,6 +225,8 @@ mod tests {
             "GH_TOKEN",
             "https_proxy",
             "CARGO_HOME",
+            "GIT_SSH_COMMAND",
+            "GIT_AUTHOR_NAME",
         ] {
             assert!(passes(&none, usual), "{usual}");
         }
@@ -212,5 +238,24 @@ mod tests {
         assert!(
             !passes(&some, "AWS_SECRET_ACCESS_KEY") && !passes(&some, "MY_SECRET") && !passes(&some, "SLUICE_TOKEN")
         );
+        // A person may call from a hook, where git has said which repository and which index it means.
+        let local = std::process::Command::new("git").args(["rev-parse", "--local-env-vars"]).output().unwrap();
+        let local = String::from_utf8(local.stdout).unwrap();
+        assert!(local.lines().any(|name| name == "GIT_DIR"), "{local}");
+        for name in local.lines() {
+            assert!(!passes(&none, name) && !passes(&env(&["GIT_*"], &[]), name), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_secret_that_was_given_stays_known_when_a_command_comes_from_another_shell() {
+        let surroundings = Surroundings(Mutex::default());
+        let shell =
+            |value: &str| Variables::from([("GH_TOKEN".into(), value.into()), ("LANG".into(), "C.UTF-8".into())]);
+        let known = || surroundings.secrets().into_iter().map(|(_, value)| value).collect::<Vec<_>>();
+        ["of-shell-a", "of-shell-b", "of-shell-a"].iter().for_each(|value| surroundings.give(&shell(value)));
+        assert_eq!(known(), ["of-shell-b", "of-shell-a"]);
+        (0..MOST_SECRETS - 1).for_each(|number| surroundings.give(&shell(&format!("one-more-{number}"))));
+        assert_eq!((known().len(), known()[0].as_str()), (MOST_SECRETS, "of-shell-a"));
     }
 }
