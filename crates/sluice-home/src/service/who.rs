@@ -192,7 +192,8 @@ impl Service {
             }
             Process::Started => Ok(Who::Nobody),
             Process::Gone => {
-                Err(Problem::new(Status::Forbidden, "unknown_asker", "whoever asked is gone, and cannot be recognised"))
+                let message = "whoever asked is gone or cannot be looked at, and cannot be recognised";
+                Err(Problem::new(Status::Forbidden, "unknown_asker", message))
             }
         }
     }

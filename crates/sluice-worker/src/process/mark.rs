@@ -6,6 +6,8 @@
 //! those around it, whatever it does to hide and whoever of its ancestors still lives.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::io;
+use std::path::Path;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -26,12 +28,20 @@ impl Mark {
         Mark(getrlimit(Resource::Locks).maximum.unwrap_or(u64::MAX))
     }
 
-    /// Of another process. One that has gone, and any where the system does not show limits, has none.
-    pub(crate) fn of(pid: i32) -> Mark {
-        let limits = std::fs::read_to_string(format!("/proc/{pid}/limits")).unwrap_or_default();
+    /// Of another process; none where the system does not show limits. Of one that has gone, or cannot be looked at at the
+    /// moment, nothing can be said.
+    pub(crate) fn of(pid: i32) -> io::Result<Mark> {
+        let limits = match std::fs::read_to_string(format!("/proc/{pid}/limits")) {
+            Err(_) if !Path::new("/proc/self/limits").try_exists()? => return Ok(Mark(u64::MAX)),
+            limits => limits?,
+        };
+        // One that goes at this moment has an empty list.
+        if limits.is_empty() {
+            return Err(io::ErrorKind::NotFound.into());
+        }
         let line = limits.lines().find_map(|line| line.strip_prefix("Max file locks"));
         let limit = line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok());
-        Mark(limit.unwrap_or(u64::MAX))
+        Ok(Mark(limit.unwrap_or(u64::MAX)))
     }
 
     /// How many engines a process with this mark is inside of. A limit that is lower than any mark is as deep as can be.
@@ -90,6 +100,8 @@ mod tests {
         assert_eq!(outside.below("/inner", 3).depth(), 4);
         // Lowered on purpose it is only deeper.
         assert!((0..100).all(|limit| Mark(limit).depth() == DEEPEST));
-        assert_eq!(Mark::of(rustix::process::getpid().as_raw_nonzero().get()), Mark::own());
+        assert_eq!(Mark::of(rustix::process::getpid().as_raw_nonzero().get()).unwrap(), Mark::own());
+        // Nobody has this number, and nothing is said of nobody.
+        assert!(Mark::of(i32::MAX).is_err());
     }
 }

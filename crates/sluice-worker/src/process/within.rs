@@ -62,8 +62,8 @@ impl Within {
     }
 
     /// Whether a process comes from an engine that this one does not live in, as its mark says.
-    pub(crate) fn marks(&self, pid: i32) -> bool {
-        Mark::of(pid).depth() > self.depth
+    pub(crate) fn marks(&self, pid: i32) -> std::io::Result<bool> {
+        Ok(Mark::of(pid)?.depth() > self.depth)
     }
 
     /// The variable with its value, for everything that is started here.

@@ -18,7 +18,7 @@ pub enum Asker {
     Started,
     /// It belongs to none of that.
     Outside,
-    /// It is gone, and nothing can be said about it. It must not be taken for an outsider.
+    /// It is gone or cannot be looked at, and nothing can be said about it. It must not be taken for an outsider.
     Gone,
 }
 
@@ -29,16 +29,18 @@ impl Sessions {
     /// mark that no process can take off.
     pub fn asker(&self, asking: &Identity, within: &Within) -> Asker {
         for _ in 0..MOST_WALKS {
-            let Some(first) = stat(asking.pid).filter(|stat| !stat.ended && stat.identity() == *asking) else { break };
+            let look = || stat(asking.pid).filter(|stat| !stat.ended && stat.identity() == *asking);
+            let Some(first) = look() else { break };
             if let Some(found) = self.walk(first, within) {
                 // What was seen is seen again: its number may have been given to another meanwhile.
-                return if asking.lives() { found } else { Asker::Gone };
+                return look().map_or(Asker::Gone, |_| found);
             }
         }
         Asker::Gone
     }
 
-    /// Looks at a process and its ancestors; nothing if one of them ended meanwhile, and its child is at home elsewhere.
+    /// Looks at a process and its ancestors; nothing if one of them ended meanwhile, and its child is at home elsewhere, or
+    /// if one of them cannot be looked at.
     fn walk(&self, first: Stat, within: &Within) -> Option<Asker> {
         let sessions = self.watcher.known();
         let own = rustix::process::getpid().as_raw_nonzero().get();
@@ -66,7 +68,7 @@ impl Sessions {
             }
             process = stat(process.parent)?;
         }
-        Some(if within.marks(first.pid) { Asker::Started } else { Asker::Outside })
+        Some(if within.marks(first.pid).ok()? { Asker::Started } else { Asker::Outside })
     }
 }
 
