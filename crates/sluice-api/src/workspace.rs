@@ -48,6 +48,12 @@ pub struct EndStray {
 pub struct AdoptStray {
     /// Its name.
     pub session: String,
+    /// The workflow of the task; that of its project unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workflow: Option<String>,
+    /// The harness that reviews it; that of the home unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub review_harness: Option<String>,
 }
 
 /// Work that was put away before something was cleared.

@@ -18,7 +18,7 @@ mod who;
 mod workspaces;
 
 pub use access::{Bearer, Denied, Turned};
-pub(crate) use create::create_task;
+pub(crate) use create::{create_task, usual_reviewer};
 pub use grimoires::{Intervention, StartGrimoire};
 pub use keys::{Chosen, Key, Known};
 pub use look::{Census, TaskFilter};

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use sluice_api::problem::{Problem, Status};
 use sluice_api::project::Project;
 use sluice_api::task::CreateTask;
-use sluice_api::workspace::Stray;
+use sluice_api::workspace::{AdoptStray, Stray};
 use sluice_core::machine::RefusalCode;
 use sluice_engine::reactor::Recorded;
 use sluice_worker::session::SessionId;
@@ -18,7 +18,7 @@ use crate::committed::Reading;
 use crate::ground::{Ground, session_of};
 use crate::projects::{described, git};
 use crate::rooms::is_over;
-use crate::service::create_task;
+use crate::service::{create_task, usual_reviewer};
 use crate::workbench::GRACE;
 
 /// The living sessions that no open task and no run knows.
@@ -70,8 +70,10 @@ pub(crate) fn doubt(ground: &Ground, state: &State, task: Option<&str>) -> Optio
     }
 }
 
-/// Makes a task for one of them: the one that it was, as its TASK.md and its worktree say. Gives its id.
-pub(crate) fn adopt(ground: &Ground, session: &str) -> Result<(String, Recorded), Problem> {
+/// Makes a task for one of them: the one that it was, as its TASK.md and its worktree say. What judges its work is a
+/// person's to say, and the project's and the home's: the file is the agent's to change. Gives its id.
+pub(crate) fn adopt(ground: &Ground, asked: &AdoptStray) -> Result<(String, Recorded), Problem> {
+    let session = asked.session.as_str();
     let id = living(ground, session)?;
     let refused = |why: String| {
         let hint = format!("`sluice workspace end {session}` ends it; its work is kept");
@@ -96,15 +98,15 @@ pub(crate) fn adopt(ground: &Ground, session: &str) -> Result<(String, Recorded)
         project: Some(project.name),
         branch: bound.map(|binding| binding.branch).or_else(|| said("branch")),
         summary: said("summary").unwrap_or_default(),
-        workflow: said("workflow"),
+        workflow: asked.workflow.clone(),
         harness: said("harness"),
-        review_harness: said("review_harness"),
+        review_harness: Some(asked.review_harness.clone().unwrap_or_else(|| usual_reviewer(ground))),
         context: Some(file.body_text().into_owned()),
-        // The file is the agent's to change: elsewhere than in these it works as one that has just begun.
+        // Elsewhere than in these it works as one that has just begun.
         status: said("status").filter(|status| ["clarification", "agent-review"].contains(&status.as_str())),
         ..CreateTask::default()
     };
-    let created = create_task(ground, &task, &wanted, Reading::Checkout, Some(number.0))?;
+    let created = create_task(ground, &task, &wanted, Reading::Commit, Some(number.0))?;
     Ok((task, created))
 }
 

@@ -173,8 +173,8 @@ async fn end_stray((State(app), caller): Asked, body: Bytes) -> Response {
 
 async fn adopt_stray((State(app), caller): Asked, body: Bytes) -> Response {
     ask(app, caller, move |service, who| {
-        let AdoptStray { session } = said(&body)?;
-        service.adopt_stray(who, &session)
+        let wanted: AdoptStray = said(&body)?;
+        service.adopt_stray(who, &wanted)
     })
     .await
 }

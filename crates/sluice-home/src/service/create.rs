@@ -142,6 +142,13 @@ pub(super) fn project(ground: &Ground, name: Option<&str>, cwd: Option<&str>) ->
     })
 }
 
+/// The harness that reviews where nobody names one, whoever works.
+pub(crate) fn usual_reviewer(ground: &Ground) -> String {
+    let config = ground.config();
+    let usual = config.defaults.review_harness.as_ref().or(config.defaults.harness.as_ref());
+    usual.cloned().unwrap_or_else(|| DEFAULT_HARNESS.into())
+}
+
 /// What a new task is about, and who works on it.
 fn about(ground: &Ground, project: &Project, wanted: &CreateTask, id: &str) -> Result<About, Problem> {
     let (config, harnesses) = (ground.config(), ground.harnesses());

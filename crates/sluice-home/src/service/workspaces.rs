@@ -6,7 +6,7 @@ use std::time::SystemTime;
 use sluice_api::problem::Problem;
 use sluice_api::project::{Project, ProjectChange};
 use sluice_api::task::TaskAnswer;
-use sluice_api::workspace::{Kept, Restore, Workspace, WorkspaceList};
+use sluice_api::workspace::{AdoptStray, Kept, Restore, Workspace, WorkspaceList};
 use sluice_worker::workspace::{Head, Kept as Keep, Kind, Pool, Target, WorkspaceName};
 
 use super::{Service, Who};
@@ -114,9 +114,9 @@ impl Service {
     }
 
     /// Gives a living session that nobody knows a task: the one that it was.
-    pub fn adopt_stray(&self, who: &Who, session: &str) -> Result<TaskAnswer, Problem> {
+    pub fn adopt_stray(&self, who: &Who, wanted: &AdoptStray) -> Result<TaskAnswer, Problem> {
         who.must_be_person("adopting a session")?;
-        let (task, recorded) = strays::adopt(&self.ground, session)?;
+        let (task, recorded) = strays::adopt(&self.ground, wanted)?;
         self.settled(who, &task, recorded)
     }
 

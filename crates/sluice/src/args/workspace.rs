@@ -41,11 +41,18 @@ pub(crate) enum Workspace {
     /// Give a living session that no task knows its task back, as its TASK.md and its worktree say it was
     ///
     /// The agent goes on, and is watched as any other. The task is in the status in which its agent works; how often it
-    /// was reviewed is not known any more.
-    #[command(after_help = "Example:\n  sluice workspace adopt k3f9.2")]
+    /// was reviewed is not known any more. What judges the work is not taken from TASK.md, which the agent can change:
+    /// the workflow is the project's, as the default branch has it committed, and the review harness is the home's.
+    #[command(after_help = "Example:\n  sluice workspace adopt k3f9.2 --workflow careful")]
     Adopt {
         /// Its name
         session: String,
+        /// The workflow of the task; the project's unless given
+        #[arg(long, value_name = "NAME")]
+        workflow: Option<String>,
+        /// The harness that reviews it; the home's unless given
+        #[arg(long, value_name = "NAME")]
+        review_harness: Option<String>,
     },
     /// Bring back work that was put away
     #[command(after_help = "Example:\n  sluice workspace restore k3f9 --into ../rescued")]

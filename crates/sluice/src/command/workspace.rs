@@ -23,8 +23,9 @@ pub(crate) fn run(arguments: Workspace, output: Output) -> Result<Exit, Failure>
             show(&connect()?.post("/v1/workspaces/gc", &json!({ "project": project }))?, output)
         }
         Workspace::End { session } => show(&connect()?.post("/v1/workspaces/end", &EndStray { session })?, output),
-        Workspace::Adopt { session } => {
-            super::task::answered(&connect()?.post("/v1/workspaces/adopt", &AdoptStray { session })?, output)
+        Workspace::Adopt { session, workflow, review_harness } => {
+            let wanted = AdoptStray { session, workflow, review_harness };
+            super::task::answered(&connect()?.post("/v1/workspaces/adopt", &wanted)?, output)
         }
         Workspace::Restore { task, number, into } => {
             let into = std::path::absolute(&into).unwrap_or(into).display().to_string();

@@ -142,8 +142,14 @@ fn an_agent_that_no_task_knows_gets_its_task_back_and_goes_on() {
     let strays = home.json(&["workspace", "list"])["strays"].clone();
     let session = strays[0]["session"].as_str().unwrap().to_owned();
     assert_eq!(home.refused(&["workspace", "adopt", "nobody.1"]), "3 not_found");
-    let adopted = home.json(&["workspace", "adopt", &session])["task"].clone();
-    for key in ["id", "branch", "summary", "workspace", "status", "harness", "session"] {
+    // What the agent writes into its file does not choose what judges it.
+    let file = std::path::Path::new(before["workspace"].as_str().unwrap()).join("TASK.md");
+    let text = std::fs::read_to_string(&file).unwrap();
+    assert!(text.contains("\nworkflow: default\n"), "{text}");
+    std::fs::write(&file, text.replace("\nworkflow: default\n", "\nworkflow: minimal\n")).unwrap();
+    assert_eq!(home.refused(&["workspace", "adopt", &session, "--workflow", "none"]), "3 not_found");
+    let adopted = home.json(&["workspace", "adopt", &session, "--review-harness", "demo"])["task"].clone();
+    for key in ["id", "branch", "summary", "workspace", "status", "harness", "review_harness", "workflow", "session"] {
         assert_eq!(adopted[key], before[key], "{key}: {adopted:#}");
     }
     assert!(home.json(&["workspace", "list"])["strays"].is_null());
