@@ -162,11 +162,11 @@ fn a_task_file_of_the_project_stays_as_it_is() {
 #[test]
 fn a_task_file_that_was_deleted_passes_no_gate() {
     let home = Home::new();
-    let on = home.pipe("on");
-    let script = format!("worker: commit; write Handoff \"DONE: all\"; wait for {}\nreviewer: review pass", on.path());
-    let id = home.create("brew", &script, &[]);
+    let (written, on) = (home.pipe("written"), home.pipe("on"));
+    let work = format!("commit; write Handoff \"DONE: all\"; tell {}; wait for {}", written.path(), on.path());
+    let id = home.create("brew", &format!("worker: {work}\nreviewer: review pass"), &[]);
     let file = home.worktree_file(&id);
-    home.until(&id, "handing over", |_| std::fs::read_to_string(&file).is_ok_and(|text| text.contains("\n## Handoff")));
+    written.hear();
     // Whoever asks for its text has it kept, in the home too once the task is moved.
     home.json(&["task", "file", &id]);
     std::fs::copy(&file, home.home_file(&id)).unwrap();
