@@ -155,8 +155,8 @@ impl Git {
             }
         }
         command.env("GIT_TERMINAL_PROMPT", "0").env("GCM_INTERACTIVE", "never").env("GIT_EDITOR", ":");
-        // Whoever can write into a repository could tell git of parents that a commit does not have.
-        command.env("GIT_GRAFT_FILE", "/dev/null");
+        // Whoever can write into a repository could tell git of other commits and parents than there are.
+        command.env("GIT_GRAFT_FILE", "/dev/null").env("GIT_NO_REPLACE_OBJECTS", "1");
         command.env("LC_ALL", "C").env_remove("LANGUAGE").envs(crate::process::within());
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
     }
