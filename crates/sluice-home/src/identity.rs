@@ -33,12 +33,8 @@ impl Identity {
         let path = home.join(FILE);
         let unusable = |error: io::Error| Problem::fault(format!("{} cannot be used: {error}", path.display()));
         let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").map_err(unusable)?.trim().to_owned();
-        let written = read(&path).map_err(unusable)?;
-        if let Some(first) = written.as_ref().filter(|it| !it.is_own).and_then(|copied| original(copied, home)) {
-            return Err(is_copy(home, &first));
-        }
         let place = home.canonicalize().map_err(unusable)?;
-        let own = written.filter(|it| it.is_own);
+        let own = read(&path).map_err(unusable)?.filter(|it| it.is_own);
         let is_restarted = own.as_ref().is_some_and(|own| own.boot != boot);
         let is_as_written = own.as_ref().is_some_and(|own| own.boot == boot && own.place == place);
         let id = own.map_or_else(new_id, |own| Ok(own.id)).map_err(Problem::fault)?;
@@ -46,6 +42,15 @@ impl Identity {
             write(&path, &id, &boot, &place).map_err(unusable)?;
         }
         Ok(Identity { home: id, boot, is_restarted })
+    }
+
+    /// Of this home, if it is not a copy of one that is still there.
+    pub(crate) fn of_original(home: &Path) -> Result<Identity, Problem> {
+        let copied = read(&home.join(FILE)).ok().flatten().filter(|it| !it.is_own);
+        match copied.and_then(|copied| original(&copied, home)) {
+            Some(first) => Err(is_copy(home, &first)),
+            None => Identity::of(home),
+        }
     }
 
     /// Both, as others are told it.
@@ -124,12 +129,12 @@ mod tests {
         assert_eq!((restarted.name(), restarted.is_restarted), (first.name(), true));
         assert!(!Identity::of(&home).expect("an identity").is_restarted);
         std::fs::copy(home.join(FILE), copy.join(FILE)).expect("copied");
-        let refused = Identity::of(&copy).expect_err("the first is there");
+        let refused = Identity::of_original(&copy).expect_err("the first is there");
         assert!(refused.message.contains("is a copy of the home"), "{}", refused.message);
         assert_eq!(Identity::of(&home).expect("an identity").home, first.home);
         let moved = folder.path().join("moved");
         std::fs::rename(&home, &moved).expect("moved");
         assert_eq!(Identity::of(&moved).expect("an identity").home, first.home);
-        assert_ne!(Identity::of(&copy).expect("an identity").home, first.home);
+        assert_ne!(Identity::of_original(&copy).expect("an identity").home, first.home);
     }
 }

@@ -330,7 +330,7 @@ fn claim(
     store: &Store,
     log: &Arc<Log>,
 ) -> Result<(Claim, Option<Arc<HomeFence>>), Problem> {
-    let identity = HomeIdentity::of(places.home())?;
+    let identity = HomeIdentity::of_original(places.home())?;
     if !store.is_shared() {
         // As engines before this one called themselves.
         let machine = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
