@@ -168,7 +168,7 @@ fn an_agent_that_is_paused_hears_nothing_of_its_end() {
     let ready = bench.fifo("ready");
     let file = bench.folder.path().join("keeper");
     std::fs::write(&file, serde_json::to_vec(&Identity::own().unwrap()).unwrap()).unwrap();
-    let text = "trap 'echo heard > trapped; exit 0' TERM; echo $$ > ready; while true; do sleep 1000; done";
+    let text = "trap 'echo heard > trapped; exit 0' TERM; sleep 1000 & echo $$ > ready; while true; do wait; done";
     let keeper = Keeper { file, away_ms: 300_000, until_ms: boot_ms() + 300_000 };
     let spec = Spec { keeper: Some(keeper), ..bench.headless("worker", text, None) };
     let (living, ended) = bench.start_watched(&spec);
@@ -189,7 +189,7 @@ fn what_a_home_has_started_goes_on_only_while_its_store_is_its_own() {
     let say = |until_ms, since| leases.say(KeptUntil { until_ms, since, epoch: since }).unwrap();
     let later = || boot_ms() + 300_000;
     let spec = |id: &str, epoch| {
-        let text = format!("echo {id} >> begun; echo $$ > ready; while true; do sleep 1000; done");
+        let text = format!("echo {id} >> begun; sleep 1000 & echo $$ > ready; while true; do wait; done");
         Spec { lease: Some(leases.of(epoch)), ..bench.headless(id, &text, None) }
     };
     say(later(), 3);
