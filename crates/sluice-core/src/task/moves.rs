@@ -157,7 +157,9 @@ fn is_given_here(ledger: &Ledger<'_>, by: Asker, gate: &Gate, evidence: &Evidenc
         Asker::Person | Asker::Engine | Asker::Stranger => None,
     };
     let is_reviewers = agent.is_some_and(|agent| agent.role == Role::Reviewer);
-    ledger.state.visit.is_new(gate, &evidence.body) || (is_reviewers && evidence.is_written)
+    // Beside a living worker nobody knows who has written.
+    let is_alone = !(ledger.state.main.is_living() && ledger.state.beside.is_living());
+    ledger.state.visit.is_new(gate, &evidence.body) || (is_reviewers && is_alone && evidence.is_written)
 }
 
 fn explain(gate: &Gate, failure: &GateFailure) -> String {

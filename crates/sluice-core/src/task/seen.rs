@@ -1,5 +1,5 @@
 //! Which sections of TASK.md are new: an artifact counts for the monitor, and a verdict for anybody, only if its
-//! section has changed since the task entered its status; for the reviewer that says so itself, if it has written at all.
+//! section has changed since the task entered its status; for a reviewer that is alone and says so itself, if it has written.
 //!
 //! Otherwise a worker that dies at once after a FAIL would advance on its old handoff, and an old verdict would win
 //! over the one that is still being written. A digest is kept, not the text: states and events stay small.
