@@ -167,7 +167,7 @@ impl Client {
                 match line {
                     Ok(line) if take(&line) => {}
                     Ok(_) | Err(RecvTimeoutError::Timeout) => {
-                        // Whoever reads there is woken by the end of the connection.
+                        // The end of the connection wakes the thread that reads.
                         end();
                         return Ok(in_time);
                     }

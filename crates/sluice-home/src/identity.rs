@@ -96,10 +96,7 @@ fn is_copy(home: &Path, first: &Path) -> Problem {
         home.display(),
         first.display()
     );
-    Problem::unavailable(message).hint(
-        "use that one, or move it away first; for a second home with the same tasks, `sluice backup` there and `sluice \
-         restore` in an empty home",
-    )
+    Problem::unavailable(message).hint("use that home, or move it away first")
 }
 
 /// Written whole, with the number of the file itself in it.

@@ -1,4 +1,4 @@
-//! An engine that does not answer: whoever waits for one is told, and does not wait for ever.
+//! An engine that does not answer: the client tells the person who waits, and gives the engine up after half a minute.
 //!
 //! Some answers take long, as a command waits for its effects; so it is not the answer that is timed. While none comes, the
 //! engine is asked on another connection whether it is there, and only if it does not say so either it is given up.

@@ -94,7 +94,7 @@ fn advance(ledger: &mut Ledger<'_>, to: StateId, ended: &Ended, evidence: &Evide
 }
 
 /// An artifact that does not get the task on is no artifact: it counts as the crash that this status knows. So does the
-/// verdict of a reviewer that was killed: it has not judged, whoever wrote that.
+/// verdict of a reviewer that was killed: such a reviewer has not judged, whichever agent wrote the verdict.
 fn failed_to_advance(ledger: &mut Ledger<'_>, ended: &Ended, evidence: &Evidence) {
     let rules = ledger.lifecycle.exits.rules.iter().filter(|rule| rule.state == ledger.state.status);
     let (stuck_after, respawn) = rules

@@ -23,7 +23,7 @@ pub enum Asker {
 pub struct Evidence {
     /// The body of TASK.md.
     pub body: String,
-    /// Whether somebody has written TASK.md since the engine last did, which it does with every move.
+    /// Whether TASK.md has changed since the engine last wrote it. The engine writes it with every move.
     pub is_written: bool,
     /// What git says about the work.
     pub work: Work,

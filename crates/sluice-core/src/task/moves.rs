@@ -157,7 +157,7 @@ fn is_given_here(ledger: &Ledger<'_>, by: Asker, gate: &Gate, evidence: &Evidenc
         Asker::Person | Asker::Engine | Asker::Stranger => None,
     };
     let is_reviewers = agent.is_some_and(|agent| agent.role == Role::Reviewer);
-    // Beside a living worker nobody knows who has written.
+    // Beside a living worker the file does not tell which agent wrote it.
     let is_alone = !(ledger.state.main.is_living() && ledger.state.beside.is_living());
     ledger.state.visit.is_new(gate, &evidence.body) || (is_reviewers && is_alone && evidence.is_written)
 }
