@@ -33,8 +33,8 @@ pub use tree::CommittedFile;
 const LOCK_PATIENCE: Duration = Duration::from_secs(10);
 
 /// What every call is told. Housekeeping in the background would outlive the call, and a hook could change what is
-/// being kept. References wait for each other's locks.
-const SETTINGS: [&str; 12] = [
+/// being kept. References wait for each other's locks. No program says anything about signatures in between.
+const SETTINGS: [&str; 13] = [
     "gc.auto=0",
     "maintenance.auto=false",
     "core.fsmonitor=false",
@@ -44,6 +44,7 @@ const SETTINGS: [&str; 12] = [
     "submodule.recurse=false",
     "advice.detachedHead=false",
     "color.ui=false",
+    "log.showSignature=false",
     "i18n.commitEncoding=UTF-8",
     "i18n.logOutputEncoding=UTF-8",
     "checkout.defaultRemote=origin",

@@ -6,14 +6,16 @@
 //! A push that fails leaves the merge.
 
 mod advance;
+mod content;
 mod note;
 mod recover;
 mod replay;
 
 pub(crate) use advance::{Turn, advance};
+pub(crate) use content::{merged_tree, unused_drivers};
 
 use crate::forge::{Forge, PullRequest, PullRequestState};
-use crate::git::{Call, GitError, Repository, shown};
+use crate::git::{Call, GitError, Repository};
 
 /// How often a merge starts again because the default branch was moved meanwhile.
 const ATTEMPTS: usize = 3;
@@ -182,7 +184,7 @@ impl Ready<'_> {
         for _ in 0..ATTEMPTS {
             match self.attempt(work, keep) {
                 Err(GitError::Moved { .. }) => {}
-                done => return done.map(|(how, commit)| Made { how, commit, note: None }),
+                done => return done,
             }
         }
         Err(GitError::Moved { branch: repository.default_branch().to_owned() })
@@ -210,7 +212,7 @@ impl Ready<'_> {
     }
 
     /// Merges once.
-    fn attempt(&self, work: &str, keep: Keep<'_>) -> Result<(How, String), GitError> {
+    fn attempt(&self, work: &str, keep: Keep<'_>) -> Result<Made, GitError> {
         let (repository, request, made) = (self.repository, self.request, self.made());
         let (branch, into) = (request.branch, repository.default_branch());
         let turn = Turn::take(repository)?;
@@ -222,14 +224,14 @@ impl Ready<'_> {
             }
             if old.as_deref().is_none_or(|old| !replay::holds(repository, work, made, old).unwrap_or(false)) {
                 advance(&turn, old.as_deref(), &start)?;
-                return Ok((How::Already, start));
+                return Ok(Made { how: How::Already, commit: start, note: None });
             }
-            return Ok((How::Already, old.unwrap_or(start)));
+            return Ok(Made { how: How::Already, commit: old.unwrap_or(start), note: None });
         }
         let is_forward = repository.is_ancestor(&start, work)?;
         let default_message = format!("Merge branch '{branch}'\n");
         let message = request.message.unwrap_or(&default_message);
-        let merged = || merged_tree(repository, (branch, into), None, &start, work);
+        let merged = || merged_tree(&turn, (branch, into), None, &start, work);
         let (how, new) = match request.strategy {
             Strategy::Auto | Strategy::FastForward | Strategy::Rebase if is_forward => {
                 (How::FastForward, work.to_owned())
@@ -242,7 +244,7 @@ impl Ready<'_> {
             }
             Strategy::Squash => (How::Squash, commit_tree(repository, &merged()?, &[&start], message)?),
             Strategy::Rebase => {
-                let new = replay::replayed(repository, (branch, into), &start, work)?;
+                let new = replay::replayed(&turn, (branch, into), &start, work)?;
                 if replay::tree(repository, &new)? != merged()? {
                     return Err(GitError::OtherContent { branch: branch.to_owned(), into: into.to_owned() });
                 }
@@ -255,8 +257,9 @@ impl Ready<'_> {
             }
             keep(&new)?;
         }
+        let note = if how == How::FastForward { None } else { unused_drivers(repository, &start, work) };
         advance(&turn, old.as_deref(), &new)?;
-        Ok((how, new))
+        Ok(Made { how, commit: new, note })
     }
 
     /// Pushes what was merged. Whatever goes wrong now does not change that it is.
@@ -406,29 +409,6 @@ fn is_work(repository: &Repository, branch: &str, work: &str, start: &str) -> Re
         }
     }
     Ok(false)
-}
-
-/// The merge in memory; no file and no branch is touched.
-pub(crate) fn merged_tree(
-    repository: &Repository,
-    (branch, into): (&str, &str),
-    base: Option<&str>,
-    ours: &str,
-    theirs: &str,
-) -> Result<String, GitError> {
-    let how = ["merge-tree", "--write-tree", "-z", "--name-only", "--no-messages"];
-    let base = base.map(|base| format!("--merge-base={base}"));
-    let call = repository.call().durable().args(how).args(base).args([ours, theirs]);
-    let ended = call.answer()?;
-    let fields = ended.stdout.split(|byte| *byte == 0).filter(|field| !field.is_empty());
-    let mut fields: Vec<String> = fields.map(shown).collect();
-    match ended.code {
-        Some(0) if !fields.is_empty() => Ok(fields.swap_remove(0)),
-        Some(1) if fields.len() > 1 => {
-            Err(GitError::Conflict { branch: branch.to_owned(), into: into.to_owned(), files: fields.split_off(1) })
-        }
-        _ => Err(call.failed(&ended)),
-    }
 }
 
 fn push(repository: &Repository, remote: Option<&str>, commit: &str) -> Pushed {

@@ -7,7 +7,7 @@
 use std::path::Path;
 
 use super::{GitError, Repository, shown};
-use crate::merge::{Turn, advance, commit_tree, merged_tree};
+use crate::merge::{Turn, advance, commit_tree, merged_tree, unused_drivers};
 
 impl Repository {
     /// Commits everything in a worktree, new files too; nothing if there is nothing to commit. Conflicts that somebody
@@ -27,7 +27,7 @@ impl Repository {
     fn commit_as_it_is(&self, worktree: &Path, message: &str) -> Result<Option<String>, GitError> {
         let call = || self.git().at(worktree);
         call().args(["add", "--all"]).text()?;
-        if call().args(["diff", "--cached", "--quiet"]).answer()?.code == Some(0) {
+        if call().args(["diff", "--cached", "--quiet", "--no-ext-diff"]).answer()?.code == Some(0) {
             return Ok(None);
         }
         self.signed(call().args(["commit", "--quiet", "--no-verify", "--message", message]))?.text()?;
@@ -44,24 +44,25 @@ impl Repository {
     }
 
     /// Merges a branch into what is checked out in a worktree; the error names the files that are in conflict, and
-    /// then nothing is changed.
-    pub fn merge_into(&self, worktree: &Path, branch: &str, message: &str) -> Result<(), GitError> {
+    /// then nothing is changed. What else one should know of it.
+    pub fn merge_into(&self, worktree: &Path, branch: &str, message: &str) -> Result<Option<String>, GitError> {
         let turn = Turn::of(self, worktree)?;
         let gone = || GitError::NoBranch { branch: branch.to_owned() };
         let theirs = self.branch_commit(branch)?.ok_or_else(gone)?;
         let call = || self.git().at(worktree);
         let ours = call().args(["rev-parse", "--verify", "HEAD^{commit}"]).text()?;
         if self.is_ancestor(&theirs, &ours)? {
-            return Ok(());
+            return Ok(None);
         }
-        let new = if self.is_ancestor(&ours, &theirs)? {
-            theirs
+        let (new, note) = if self.is_ancestor(&ours, &theirs)? {
+            (theirs, None)
         } else {
             let into = call().args(["symbolic-ref", "--quiet", "--short", "HEAD"]).maybe()?;
             let into = into.unwrap_or_else(|| worktree.display().to_string());
-            let tree = merged_tree(self, (branch, &into), None, &ours, &theirs)?;
-            commit_tree(self, &tree, &[&ours, &theirs], message)?
+            let tree = merged_tree(&turn, (branch, &into), None, &ours, &theirs)?;
+            let new = commit_tree(self, &tree, &[&ours, &theirs], message)?;
+            (new, unused_drivers(self, &ours, &theirs))
         };
-        advance(&turn, Some(&ours), &new)
+        advance(&turn, Some(&ours), &new).map(|()| note)
     }
 }

@@ -203,7 +203,7 @@ pub enum GitError {
         cure: &'static str,
     },
     /// The branch cannot be merged without a person.
-    #[error("`{branch}` and `{into}` conflict in {}; merge `{into}` into `{branch}` in its workspace, then merge again", files.join(", "))]
+    #[error("`{branch}` and `{into}` conflict in {}; merge `{into}` into `{branch}` in its workspace, then merge again{unused}", files.join(", "))]
     Conflict {
         /// The branch that was to be merged.
         branch: String,
@@ -211,6 +211,8 @@ pub enum GitError {
         into: String,
         /// The files in conflict.
         files: Vec<String>,
+        /// What to tell of merge drivers that were not used, with what parts it from the rest.
+        unused: String,
     },
     /// A fast-forward was asked for and is not possible.
     #[error(

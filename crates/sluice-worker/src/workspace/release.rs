@@ -299,7 +299,7 @@ fn overwritten(site: &Site, risk: &Risk, commit: &str) -> Result<Vec<Vec<u8>>, G
 /// Whether what is checked out has other rules for what is ignored than this commit.
 fn ignores_otherwise(site: &Site, risk: &Risk, commit: &str) -> Result<bool, GitError> {
     let Some(head) = &risk.head else { return Ok(true) };
-    let call = site.call().args(["diff", "--quiet", head, commit, "--", ":(top,glob)**/.gitignore"]);
+    let call = site.call().args(["diff", "--quiet", "--no-ext-diff", head, commit, "--", ":(top,glob)**/.gitignore"]);
     let ended = call.answer()?;
     match ended.code {
         Some(0) => Ok(false),

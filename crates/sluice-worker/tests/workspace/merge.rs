@@ -252,3 +252,46 @@ fn two_merges_at_once_both_stand() {
     });
     assert_eq!(ground.sh(&ground.repository_folder(), "git ls-tree --name-only main | grep f-"), "f-1\nf-2\nf-3");
 }
+
+#[test]
+fn nothing_in_the_repositorys_own_configuration_decides_what_a_merge_makes() {
+    let ground = Ground::new();
+    let folder = ground.repository_folder();
+    let both = "printf '*.txt merge=own\n*.bin merge=union\n' > .gitattributes; printf 'a\n' > list.bin";
+    ground.sh(&folder, &format!("{both}; git add -A; git commit -qm both; git checkout -q -b task; sed -i s/one/ONE/ a.txt; echo t >> list.bin; git commit -qam t; git checkout -q main; sed -i s/three/THREE/ a.txt; echo m >> list.bin; git commit -qam m"));
+    ground.sh(&folder, "git config merge.own.driver 'echo evil > %A'; git config merge.default own; echo '* merge=own' > .git/info/attributes");
+    for strategy in [Strategy::Squash, Strategy::Rebase, Strategy::MergeCommit] {
+        let start = ground.sh(&folder, "git rev-parse main");
+        let done = merge(&ground.repository(), &request(strategy, false)).unwrap();
+        assert_eq!(ground.sh(&folder, "git cat-file -p main:a.txt"), "ONE\ntwo\nTHREE", "{strategy:?}");
+        assert_eq!(ground.sh(&folder, "git cat-file -p main:list.bin"), "a\nm\nt", "{strategy:?}");
+        assert!(done.notes[0].starts_with("the merge driver `own` stands only in the repository's own"), "{done:?}");
+        assert!(!folder.join(".git/sluice/merge.git").exists());
+        ground.sh(&folder, &format!("git reset -q --hard {start}"));
+    }
+    // The person's own configuration counts, also where the repository has another driver of the same name.
+    ground.sh(&folder, "git config --global merge.own.driver 'echo person > %A'");
+    let done = merge(&ground.repository(), &request(Strategy::MergeCommit, false)).unwrap();
+    assert_eq!(ground.sh(&folder, "git cat-file -p main:a.txt"), "person");
+    assert_eq!(done.notes, Vec::<String>::new());
+}
+
+#[test]
+fn a_partial_and_a_shallow_clone_are_merged_too() {
+    let ground = Ground::new();
+    let folder = ground.repository_folder();
+    ground.sh(&folder, "git config uploadpack.allowFilter true; git config uploadpack.allowAnySHA1InWant true; git checkout -q -b task; sed -i s/one/ONE/ a.txt; git commit -qam t; git checkout -q main; sed -i s/three/THREE/ a.txt; git commit -qam m");
+    for how in ["--filter=blob:none", "--depth=2"] {
+        let clone = ground.path(how.trim_start_matches('-'));
+        ground.sh(
+            &folder,
+            &format!(
+                "git clone -q --no-single-branch {how} file://$PWD {0}; git -C {0} branch -q task origin/task",
+                clone.display()
+            ),
+        );
+        let repository = Repository::open(ground.git(), &clone, None).unwrap();
+        merge(&repository, &Request { branch: "task", local: true, ..Request::default() }).unwrap();
+        assert_eq!(ground.sh(&clone, "git cat-file -p main:a.txt"), "ONE\ntwo\nTHREE", "{how}");
+    }
+}

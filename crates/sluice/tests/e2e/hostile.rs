@@ -1,4 +1,5 @@
-//! Hostile text in summaries, branches, names of projects and context reaches the agent as it is, and no shell.
+//! Hostile text in summaries, branches, names of projects and context reaches the agent as it is, and no shell. Hostile
+//! settings of a repository decide nothing.
 
 use std::path::{Path, PathBuf};
 
@@ -118,4 +119,32 @@ fn lines_in_a_summary_and_nul_are_dealt_with() {
     let ran = run(command.stdin(std::fs::File::open(file).unwrap()));
     let message = ran.json()["error"]["message"].take();
     assert_eq!((ran.refusal().as_str(), message), ("2 bad_request", "a summary or context cannot hold a NUL".into()));
+}
+
+/// Every session can write the repository's own configuration and attributes. What is merged is what git itself makes of
+/// the two sides, or a driver of the person's own configuration.
+#[test]
+fn a_merge_driver_of_the_repository_does_not_decide_what_is_merged() {
+    let home = Home::new();
+    let id = home.create("brew", "worker: work\nreviewer: review pass", &[]);
+    home.until_status(&id, "reviewing");
+    let file = home.git(&["diff", "--name-only", "main", "brew"]);
+    let mine = home.repository().join(&file);
+    std::fs::create_dir_all(mine.parent().unwrap()).unwrap();
+    std::fs::write(&mine, "mine\n").unwrap();
+    std::fs::write(home.repository().join(".gitattributes"), "demo/** merge=own\n").unwrap();
+    home.commit();
+    std::fs::write(home.repository().join(".git/info/attributes"), "* merge=own\n").unwrap();
+    let ran = home.path("ran");
+    home.git(&["config", "merge.own.driver", &format!("echo evil > %A; touch {}", ran.display())]);
+    let refused = home.sluice(&["task", "merge", &id, "--json"]);
+    assert_eq!(refused.refusal(), "1 merge_conflict");
+    let said = refused.json()["error"]["message"].as_str().unwrap().to_owned();
+    assert!(said.contains("the merge driver `own` stands only in the repository's own configuration"), "{said}");
+    assert!(said.contains("`git config --global merge.own.driver COMMAND` makes it count"), "{said}");
+    assert!(!ran.exists());
+    home.git(&["config", "--global", "merge.own.driver", "echo both > %A"]);
+    home.json(&["task", "merge", &id]);
+    assert_eq!(std::fs::read_to_string(mine).unwrap(), "both\n");
+    assert!(!ran.exists());
 }

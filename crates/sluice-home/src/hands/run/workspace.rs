@@ -117,7 +117,10 @@ impl Own {
         if !wait_for_those_before(ground, seen, wanted) {
             return Err(format!("the run has ended; its work is on `{}`", self.branch).into());
         }
-        repository.merge_into(Path::new(seen.folder()), &self.branch, &message).map_err(unmerged)?;
+        let told = repository.merge_into(Path::new(seen.folder()), &self.branch, &message).map_err(unmerged)?;
+        if let Some(told) = told {
+            ground.log.line(&format!("{} of {}: {told}", label(seen, wanted), seen.id));
+        }
         self.discard(seen);
         Ok(())
     }
