@@ -15,6 +15,7 @@ mod committed;
 pub mod config;
 pub mod crabs;
 pub mod definitions;
+pub mod denied;
 pub mod doctor;
 pub mod evidence;
 mod exits;

@@ -67,7 +67,13 @@ pub(crate) async fn guard(State(app): State<Arc<App>>, mut request: Request, nex
     if matches!(response.status(), StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
         let refused = response.extensions().get::<Refused>();
         let reason = refused.map_or("refused", |refused| refused.0.as_str()).to_owned();
-        record(app, Turned { reason, token, who, method: method.to_string(), path, peer, unrecorded: 0 }).await;
+        let whose = token.clone().unwrap_or_default();
+        record(
+            app,
+            &whose,
+            Turned { reason, token, who, method: method.to_string(), path, peer, unrecorded: 0, at: None },
+        )
+        .await;
     }
     response
 }
@@ -81,9 +87,20 @@ pub(crate) async fn record_refused(State(app): State<Arc<App>>, request: Request
         let reason = response.extensions().get::<Refused>().map_or("refused", |refused| refused.0.as_str()).to_owned();
         let process = peer.as_ref().map_or("a process".to_owned(), |peer| format!("process {}", peer.process.pid));
         let who = response.extensions().get::<Who>().map(Who::label);
-        record(app, Turned { reason, token: None, who, method, path, peer: process, unrecorded: 0 }).await;
+        // What is nobody's may come from many, and is told apart by what they asked.
+        let whose = match who.as_deref() {
+            Some(who) if who != Who::Nobody.label() => who.to_owned(),
+            Some(_) | None => format!("{method} {}", route(&path)),
+        };
+        record(app, &whose, Turned { reason, token: None, who, method, path, peer: process, unrecorded: 0, at: None })
+            .await;
     }
     response
+}
+
+/// A path without what it is about: its first words.
+fn route(path: &str) -> String {
+    path.split('/').take(3).collect::<Vec<_>>().join("/")
 }
 
 /// A path as it is written down.
@@ -179,9 +196,9 @@ fn turn_away(problem: &Problem) -> Response {
     response
 }
 
-/// Writes down who was turned away, unless there are too many of them.
-async fn record(app: Arc<App>, turned: Turned) {
-    let Some(unrecorded) = app.records.take(Instant::now()) else { return };
+/// Writes down who was turned away, unless that has happened to them too often.
+async fn record(app: Arc<App>, whose: &str, turned: Turned) {
+    let Some(unrecorded) = app.records.take(whose, Instant::now()) else { return };
     let turned = Turned { unrecorded, ..turned };
     // Whether it could be written down or not, they are turned away.
     let _ = tokio::task::spawn_blocking(move || app.service.turned_away(&turned)).await;

@@ -47,10 +47,13 @@ pub(crate) const MESSAGES_PER_SECOND: u32 = 500;
 pub(crate) const MESSAGES_AT_ONCE: u32 = 2000;
 /// So many bytes count as one message.
 pub(crate) const MESSAGE_BYTES: usize = 4096;
-/// So many who were turned away are written down in a minute, of all together; the others are counted.
+/// So often somebody's being turned away is written down in a minute; the other times are counted. Everybody who is known
+/// has their own: whoever makes noise hides nobody else. Those who are not known share one.
 pub(crate) const RECORDS_PER_MINUTE: u32 = 6;
-/// So many who were turned away are written down at once.
+/// So often somebody's being turned away is written down at once.
 pub(crate) const MOST_RECORDS: u32 = 100;
+/// So many who were turned away are told apart; those beyond share one allowance.
+pub(crate) const MOST_TOLD_APART: usize = 1000;
 /// So many tokens are counted; beyond, those are forgotten that have their whole allowance.
 const MOST_COUNTED: usize = 10_000;
 
@@ -167,19 +170,22 @@ impl Rates {
     }
 }
 
-/// Who was turned away is written down, but not more often than this allows.
-#[derive(Debug)]
-pub(crate) struct Records(Mutex<(Bucket, u64)>);
+/// Who was turned away is written down, but not more often than this allows to each of them.
+#[derive(Debug, Default)]
+pub(crate) struct Records(Mutex<BTreeMap<String, (Bucket, u64)>>);
 
 impl Records {
-    pub(crate) fn new(now: Instant) -> Self {
-        Records(Mutex::new((Bucket::new(MOST_RECORDS, f64::from(RECORDS_PER_MINUTE) / 60.0, now), 0)))
-    }
-
-    /// Whether this one is to be written down, and then how many before it were not.
-    pub(crate) fn take(&self, now: Instant) -> Option<u64> {
+    /// Whether this one of somebody's is to be written down, and then how many before it were not. Those who are not known
+    /// have no name.
+    pub(crate) fn take(&self, whose: &str, now: Instant) -> Option<u64> {
         let mut records = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (bucket, unrecorded) = &mut *records;
+        if records.len() >= MOST_TOLD_APART && !records.contains_key(whose) {
+            records.retain(|_, (bucket, _)| !bucket.is_full(now));
+        }
+        let is_known = records.len() < MOST_TOLD_APART || records.contains_key(whose);
+        let new = || (Bucket::new(MOST_RECORDS, f64::from(RECORDS_PER_MINUTE) / 60.0, now), 0);
+        let key = if is_known { whose } else { "" };
+        let (bucket, unrecorded) = records.entry(key.to_owned()).or_insert_with(new);
         match bucket.take(now) {
             Ok(()) => Some(std::mem::take(unrecorded)),
             Err(_) => {
@@ -217,11 +223,20 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_is_counted_and_not_written_down() {
+    fn a_flood_is_counted_and_not_written_down_and_hides_nobody_else() {
         let start = Instant::now();
-        let records = Records::new(start);
-        let written = (0..1000).filter(|_| records.take(start).is_some()).count();
+        let records = Records::default();
+        let written = (0..1000).filter(|_| records.take("loud", start).is_some()).count();
         assert_eq!(written, MOST_RECORDS as usize);
-        assert_eq!(records.take(start + Duration::from_secs(11)), Some(1000 - u64::from(MOST_RECORDS)));
+        assert_eq!(records.take("quiet", start), Some(0));
+        assert_eq!(records.take("loud", start + Duration::from_secs(11)), Some(1000 - u64::from(MOST_RECORDS)));
+        // Whoever shows another name each time fills no memory, and hides nobody who is known.
+        for number in 0..2 * MOST_TOLD_APART + MOST_RECORDS as usize {
+            let _ = records.take(&number.to_string(), start);
+        }
+        assert_eq!(records.take("one more", start), None);
+        assert_eq!(records.take("quiet", start), Some(0));
+        let count = records.0.lock().unwrap_or_else(PoisonError::into_inner).len();
+        assert!(count <= MOST_TOLD_APART + 1, "{count}");
     }
 }

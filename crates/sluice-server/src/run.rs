@@ -87,7 +87,7 @@ impl App {
                 move || ground.config().serve.clone()
             }),
             service,
-            records: Records::new(began),
+            records: Records::default(),
             counts: Counts::default(),
             socket: Room::default(),
             network: Room::default(),
@@ -208,6 +208,7 @@ fn serve(places: &Places, engine: Engine, log: &Arc<Log>, ready: impl FnOnce()) 
     let Engine { store, network } = engine;
     let serves = network.as_ref().map(Network::url);
     let service = Service::open(places.clone(), store, program, log.clone())?;
+    service.turned_away_meanwhile();
     if network.is_some() {
         service.keep_environment();
     }

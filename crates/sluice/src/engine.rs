@@ -94,14 +94,15 @@ pub(crate) fn wait_for_end(places: &Places) {
 }
 
 /// Ends an engine that runs in the background; the next command starts another. One that serves the network is not
-/// ended by the way.
-pub(crate) fn end_background(places: &Places) -> Result<(), Failure> {
+/// ended by the way. Whether one was ended: it has asked then who wants that.
+pub(crate) fn end_background(places: &Places) -> Result<bool, Failure> {
     let client = Client::new(&places.socket());
-    if client.health().is_ok_and(|health| health.serves.is_none()) {
+    let runs = client.health().is_ok_and(|health| health.serves.is_none());
+    if runs {
         client.post::<serde_json::Value>("/v1/stop", &serde_json::json!({}))?;
         wait_for_end(places);
     }
-    Ok(())
+    Ok(runs)
 }
 
 /// Held while an engine is started, so that nobody else starts one meanwhile.

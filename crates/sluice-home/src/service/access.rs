@@ -2,15 +2,18 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sluice_api::problem::{Problem, Status};
 use sluice_api::token::{CreateToken, Scope, Token, TokenAnswer, TokenList};
+use sluice_core::task::session::Role;
 use sluice_worker::redact::redacted;
 use sluice_worker::session::SessionId;
 
 use super::who::whose;
 use super::{LOCAL, Service, Who};
 use crate::crabs::Register;
+use crate::denied;
 use crate::house::note;
 use crate::tokens::{PREFIX, Wanted, is_expired, period};
 use crate::workbench::is_secret_of;
@@ -37,7 +40,7 @@ pub struct Denied {
 }
 
 /// A request that was turned away, as it is written down.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Turned {
     /// Why, as a code.
     pub reason: String,
@@ -53,6 +56,8 @@ pub struct Turned {
     pub peer: String,
     /// How many before it were not written down, because there were too many.
     pub unrecorded: u64,
+    /// When, if it is written down later.
+    pub at: Option<String>,
 }
 
 impl Service {
@@ -116,16 +121,23 @@ impl Service {
         Ok(Bearer { who, token: id.to_string() })
     }
 
-    /// Whoever speaks for a task speaks as its living session: the one that works on it.
+    /// Whoever speaks for a task speaks as its living worker. What a reviewer says is said by the reviewer's own session.
     fn agent_of(&self, task: &str) -> Result<Who, Problem> {
-        let no = |why: &str| {
-            Problem::new(Status::Forbidden, "no_session", format!("task {task} {why}, so nobody can speak for it"))
-                .hint(format!("`sluice task respawn {task}` starts its agent again"))
+        let no = |why: &str, hint: String| {
+            let message = format!("task {task} {why}, so nobody can speak for it");
+            Problem::new(Status::Forbidden, "no_session", message).hint(hint)
         };
-        let seen = self.ground.tasks.load(task)?.ok_or_else(|| no("is gone"))?;
+        let again = || format!("`sluice task respawn {task}` starts its agent again");
+        let seen = self.ground.tasks.load(task)?.ok_or_else(|| no("is gone", again()))?;
         let agent = Some(&seen.state.main).filter(|main| main.is_living()).and_then(|main| main.agent());
-        let number = agent.map(|agent| agent.id).ok_or_else(|| no("has no living session"))?;
-        Ok(Who::Session { task: seen.id, number })
+        let agent = agent.ok_or_else(|| no("has no living session", again()))?;
+        match agent.role {
+            Role::Worker => Ok(Who::Session { task: seen.id, number: agent.id }),
+            Role::Reviewer => Err(no(
+                "is being reviewed, and an agent's token speaks for its worker",
+                "wait for the review".to_owned(),
+            )),
+        }
     }
 
     /// Makes a token; its secret is told this once.
@@ -198,12 +210,20 @@ impl Service {
         Ok(TokenAnswer { token })
     }
 
+    /// Writes down who was turned away since an engine last ran.
+    pub fn turned_away_meanwhile(&self) {
+        denied::meanwhile(&self.ground.places).iter().for_each(|turned| self.turned_away(turned));
+    }
+
     /// Writes down that somebody was turned away, and waits until that is durable, but not for a store that is away.
     pub fn turned_away(&self, turned: &Turned) {
-        let Turned { reason, token, who, method, path, peer, unrecorded } = turned;
+        let Turned { reason, token, who, method, path, peer, unrecorded, at } = turned;
         let mut data = json!({ "reason": reason, "token": token, "who": who, "method": method, "path": redacted(path), "peer": peer });
         if *unrecorded > 0 {
             data["unrecorded"] = json!(unrecorded);
+        }
+        if let Some(at) = at {
+            data["at"] = json!(at);
         }
         let of_token = token.as_deref().unwrap_or_default();
         let stored = note(&self.ground, "access.denied", "engine", of_token, &data);

@@ -156,6 +156,12 @@ impl Who {
         }
     }
 
+    /// What somebody is told who cannot be looked at.
+    pub(crate) fn unknown() -> Problem {
+        let message = "whoever asked is gone or cannot be looked at, and cannot be recognised";
+        Problem::new(Status::Forbidden, "unknown_asker", message)
+    }
+
     fn is_not_for(&self, what: &str, whom: &str) -> Problem {
         let other = match self {
             Who::Person { .. } => "a person",
@@ -191,10 +197,7 @@ impl Service {
                 self.acting(whose(&id).unwrap_or(Who::Nobody))
             }
             Process::Started => Ok(Who::Nobody),
-            Process::Gone => {
-                let message = "whoever asked is gone or cannot be looked at, and cannot be recognised";
-                Err(Problem::new(Status::Forbidden, "unknown_asker", message))
-            }
+            Process::Gone => Err(Who::unknown()),
         }
     }
 

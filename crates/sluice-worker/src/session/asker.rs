@@ -28,48 +28,58 @@ impl Sessions {
     /// terminal session and the marks in the environment are looked at too, for what neither could hold; and at last the
     /// mark that no process can take off.
     pub fn asker(&self, asking: &Identity, within: &Within) -> Asker {
-        for _ in 0..MOST_WALKS {
-            let look = || stat(asking.pid).filter(|stat| !stat.ended && stat.identity() == *asking);
-            let Some(first) = look() else { break };
-            if let Some(found) = self.walk(first, within) {
-                // What was seen is seen again: its number may have been given to another meanwhile.
-                return look().map_or(Asker::Gone, |_| found);
-            }
-        }
-        Asker::Gone
+        let engine = rustix::process::getpid().as_raw_nonzero().get();
+        looked_at(asking, |first| walk(first, within, &self.watcher.known(), Some(engine)))
     }
 
-    /// Looks at a process and its ancestors; nothing if one of them ended meanwhile, and its child is at home elsewhere, or
-    /// if one of them cannot be looked at.
-    fn walk(&self, first: Stat, within: &Within) -> Option<Asker> {
-        let sessions = self.watcher.known();
+    /// Who this process itself is to a home without an engine. Nobody then knows which session or script it belongs to.
+    pub fn asker_without_engine(within: &Within) -> Asker {
         let own = rustix::process::getpid().as_raw_nonzero().get();
-        let mut process = first.clone();
-        for _ in 0..MOST_ANCESTORS {
-            // Whoever started the engine does not matter: a command of an agent may have.
-            if process.pid == own {
-                return Some(Asker::Started);
-            }
-            // Whoever cannot be looked at is not taken for a person.
-            let environment = environment(process.pid).ok()?;
-            let carries = |mark: &str| environment.iter().any(|entry| entry == mark.as_bytes());
-            let found = sessions.iter().find(|(_, record)| belongs(&process, record) || carries(&record.mark));
-            if let Some((id, _)) = found {
-                return Some(Asker::Session(id.clone()));
-            }
-            if let Some(script) = script_of(&process, &environment) {
-                return Some(script.map_or(Asker::Started, Asker::Script));
-            }
-            if within.holds(&environment) {
-                return Some(Asker::Started);
-            }
-            if process.parent == 0 {
-                break;
-            }
-            process = stat(process.parent)?;
-        }
-        Some(if within.marks(first.pid).ok()? { Asker::Started } else { Asker::Outside })
+        Identity::of(own).map_or(Asker::Gone, |own| looked_at(&own, |first| walk(first, within, &[], None)))
     }
+}
+
+/// Looks at a process until it is known who it is.
+fn looked_at(asking: &Identity, walk: impl Fn(Stat) -> Option<Asker>) -> Asker {
+    for _ in 0..MOST_WALKS {
+        let look = || stat(asking.pid).filter(|stat| !stat.ended && stat.identity() == *asking);
+        let Some(first) = look() else { break };
+        if let Some(found) = walk(first) {
+            // What was seen is seen again: its number may have been given to another meanwhile.
+            return look().map_or(Asker::Gone, |_| found);
+        }
+    }
+    Asker::Gone
+}
+
+/// Looks at a process and its ancestors; nothing if one of them ended meanwhile, and its child is at home elsewhere, or
+/// if one of them cannot be looked at.
+fn walk(first: Stat, within: &Within, sessions: &[(SessionId, StartRecord)], engine: Option<i32>) -> Option<Asker> {
+    let mut process = first.clone();
+    for _ in 0..MOST_ANCESTORS {
+        // Whoever started the engine does not matter: a command of an agent may have.
+        if Some(process.pid) == engine {
+            return Some(Asker::Started);
+        }
+        // Whoever cannot be looked at is not taken for a person.
+        let environment = environment(process.pid).ok()?;
+        let carries = |mark: &str| environment.iter().any(|entry| entry == mark.as_bytes());
+        let found = sessions.iter().find(|(_, record)| belongs(&process, record) || carries(&record.mark));
+        if let Some((id, _)) = found {
+            return Some(Asker::Session(id.clone()));
+        }
+        if let Some(script) = script_of(&process, &environment) {
+            return Some(script.map_or(Asker::Started, Asker::Script));
+        }
+        if within.holds(&environment) {
+            return Some(Asker::Started);
+        }
+        if process.parent == 0 {
+            break;
+        }
+        process = stat(process.parent)?;
+    }
+    Some(if within.marks(first.pid).ok()? { Asker::Started } else { Asker::Outside })
 }
 
 fn belongs(process: &Stat, record: &StartRecord) -> bool {

@@ -106,7 +106,7 @@ pub(crate) enum Scope {
     Person,
     /// What a worker of one colony needs
     Worker,
-    /// What a session of one task may do
+    /// What the worker of one task may do
     Agent,
     /// Reading
     Read,

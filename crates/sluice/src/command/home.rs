@@ -108,7 +108,9 @@ pub(crate) fn restore(arguments: &Restore, output: Output) -> Result<Exit, Failu
     // What is no copy ends nobody. And nobody starts an engine before the copy is in its place.
     sluice_home::backup::look(&arguments.file)?;
     let _starting = crate::engine::starting(&places)?;
-    crate::engine::end_background(&places)?;
+    if !crate::engine::end_background(&places)? {
+        sluice_home::denied::must_be_person(&places, "restore")?;
+    }
     let aside = sluice_home::backup::restore(&places, &arguments.file)?;
     match output {
         Output::Json => print_json(&json!({ "restored": arguments.file.display().to_string(), "aside": aside })),

@@ -18,6 +18,10 @@ pub(crate) fn run(arguments: Serve, output: Output) -> Result<Exit, Failure> {
     let starting = starting(&places)?;
     let engine = Client::new(&places.socket());
     let runs = engine.health();
+    // An engine that runs asks by itself who wants it to end.
+    if runs.is_err() {
+        sluice_home::denied::must_be_person(&places, "serve")?;
+    }
     if let Some(url) = runs.as_ref().ok().and_then(|health| health.serves.as_ref()) {
         let message = format!("this home is served already, at {url}");
         return Err(Failure::new(Exit::Conflict, "already_served", message).hint("`sluice stop` ends that engine"));

@@ -176,8 +176,43 @@ fn what_a_script_leaves_behind_is_nobody_also_without_environment_and_after_a_re
     stage.is_unharmed("nobody");
 }
 
+/// Where no engine runs, the command asks who it is by itself. The next engine tells of it.
 #[test]
-fn an_agent_a_window_of_our_tmux_and_a_hook_of_git_are_no_person() {
+fn what_is_left_behind_neither_serves_nor_restores_a_home_whose_engine_is_gone() {
+    let stage = Stage::new();
+    let copy = stage.path("copy.db").display().to_string();
+    stage.home.sluice(&["backup", &copy]).done();
+    let (go, tried) = (stage.home.pipe("late.go"), stage.expects("late"));
+    let program = Path::new(env!("CARGO_BIN_EXE_sluice"));
+    let script = format!(
+        "read x < {}\nexport SLUICE_HOME={}\n\
+         for what in 'serve --listen 127.0.0.1:0' 'restore {copy}'; do\n\
+         timeout 60 {} $what >/dev/null 2>&1 </dev/null; echo \"$what: $?\"\ndone > {late}\n: > {late}.done\n",
+        go.path(),
+        stage.home.place().display(),
+        program.display(),
+        late = stage.path("late").display(),
+    );
+    write(&stage.home, "late.sh", &script);
+    let file = stage.home.repository().join("late.sh");
+    let command = format!("(setsid env -i PATH=\"$PATH\" sh {} >/dev/null 2>&1 &)", file.display());
+    stage.play("leave", &format!("steps:\n  - {{name: leave, type: script, command: '{command}'}}\n"));
+    stage.home.sluice(&["stop"]).done();
+    go.let_go();
+    tried.hear();
+    assert_eq!(stage.told("late"), format!("serve --listen 127.0.0.1:0: 4\nrestore {copy}: 4\n"));
+    let denied = stage.home.sluice(&["events", "--type", "access.denied", "--json"]).done().stdout;
+    let denied: Vec<Value> = denied.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let asked: Vec<_> =
+        denied.iter().map(|it| (&it["data"]["who"], &it["data"]["path"], it["data"]["at"].is_string())).collect();
+    assert_eq!(asked, [(&"nobody".into(), &"serve".into(), true), (&"nobody".into(), &"restore".into(), true)]);
+    // A person may.
+    stage.home.sluice(&["stop"]).done();
+    stage.home.sluice(&["restore", &copy]).done();
+}
+
+#[test]
+fn an_agent_a_window_of_our_tmux_a_hook_and_a_filter_of_git_are_no_person() {
     let stage = Stage::new();
     let agent = format!("steps:\n  - {{name: one, harness: shell, prompt: {}}}\n", stage.tries("agent"));
     stage.play("agent", &agent);
@@ -207,6 +242,14 @@ fn an_agent_a_window_of_our_tmux_and_a_hook_of_git_are_no_person() {
     let path = format!("{}:{}", gh.parent().unwrap().display(), std::env::var("PATH").unwrap());
     let _ = run(stage.home.command(&["task", "create-pr", &stage.other]).env("PATH", path));
     assert_eq!(stage.told("git"), refused("4 not_yours"));
+    // And a filter, which git runs when it makes a worktree.
+    let filter = format!("{} > /dev/null; cat", stage.tries("filter"));
+    stage.home.git(&["config", "filter.own.smudge", &filter]);
+    let file = stage.home.git(&["ls-files"]).lines().next().unwrap().to_owned();
+    std::fs::write(stage.home.repository().join(".git/info/attributes"), format!("{file} filter=own\n")).unwrap();
+    let id = stage.home.create("filtered", "worker: hang", &[]);
+    stage.home.until(&id, "active", |task| task["session"] == "active");
+    assert_eq!(stage.told("filter"), refused("4 not_yours"));
     stage.is_unharmed("nobody");
 }
 
