@@ -43,17 +43,13 @@ pub(crate) struct Committed {
 impl Committed {
     /// Those for a checkout of this repository, or for a folder in none. `also` may be the path of one more file.
     pub(crate) fn seen_from(ground: &Ground, root: &Path, also: &str) -> Result<Committed, Problem> {
-        let project = ground.projects.around(root);
-        let branch = project.as_ref().map(|project| project.default_branch.as_str());
         let none = |place: String| Committed {
             catalogue: Catalogue::of_held(Vec::new(), ground.places.home()),
             place,
             from: None,
         };
-        let repository = match Repository::open(Git::default(), root, branch) {
-            Ok(repository) => repository,
-            Err(GitError::NoRepository { .. }) => return Ok(none("the home: this is no git repository".to_owned())),
-            Err(error) => return Err(git(&error)),
+        let Some(repository) = repository(ground, root)? else {
+            return Ok(none("the home: this is no git repository".to_owned()));
         };
         Committed::of(repository, ground.places.home(), also).map_err(|error| git(&error))
     }
@@ -139,6 +135,28 @@ impl Committed {
             }
             (Ok(_) | Err(_), _) => told,
         }
+    }
+}
+
+/// The repository around a folder, with the default branch of its project, if there is one.
+fn repository(ground: &Ground, root: &Path) -> Result<Option<Repository>, Problem> {
+    let project = ground.projects.around(root);
+    let branch = project.as_ref().map(|project| project.default_branch.as_str());
+    match Repository::open(Git::default(), root, branch) {
+        Ok(repository) => Ok(Some(repository)),
+        Err(GitError::NoRepository { .. }) => Ok(None),
+        Err(error) => Err(git(&error)),
+    }
+}
+
+/// The commit of the default branch of the repository around a folder, where what the engine starts by itself begins. None
+/// where there is no repository, or no commit.
+pub(crate) fn tip(ground: &Ground, root: &Path) -> Result<Option<String>, Problem> {
+    let Some(repository) = repository(ground, root)? else { return Ok(None) };
+    match repository.default_commit() {
+        Ok(commit) => Ok(Some(commit)),
+        Err(GitError::NoCommit { .. }) => Ok(None),
+        Err(error) => Err(git(&error)),
     }
 }
 

@@ -20,7 +20,7 @@ use serde_json::Value;
 
 use super::wait;
 use crate::clock::{id_from, new_id};
-use crate::committed::Reading;
+use crate::committed::{self, Reading};
 use crate::definitions;
 use crate::ground::Ground;
 use crate::hands::run::{Planned, plan_worktree};
@@ -290,9 +290,12 @@ pub(crate) fn repeat(ground: &Arc<Ground>, seen: &SeenRun) -> Result<(), Problem
     if ground.tasks.load_run(&id)?.is_none() {
         let pinned = ground.tasks.pinned(&seen.id)?;
         let mut given = seen.state.given.clone();
-        if !given.workspace.is_empty() {
-            let planned = plan_worktree(ground, Path::new(&given.origin.root), &id, None)?;
+        if given.workspace.starts_with('/') {
+            let root = Path::new(&given.origin.root);
+            let planned = plan_worktree(ground, root, &id, committed::tip(ground, root)?)?;
             (given.workspace, given.origin.base) = (planned.folder, planned.base);
+        } else if !given.workspace.is_empty() {
+            given.workspace = burrow(&id);
         }
         given.id = id;
         begin(ground, &seen.plan, pinned, given, seen.colony())?;

@@ -177,6 +177,28 @@ fn a_patrol_is_seen_at_rest_keeps_what_it_says_and_goes_on_after_a_turn_that_fai
     assert!(seen(&home.json(&["run", "list"])).is_none());
 }
 
+/// A person starts where they stand; what the engine starts by itself begins at the default branch.
+#[test]
+fn the_next_turn_of_a_patrol_begins_at_the_default_branch() {
+    let home = fresh();
+    let pipe = home.pipe("turns");
+    let main = home.git(&["rev-parse", "HEAD"]);
+    home.git(&["checkout", "--quiet", "-b", "mine"]);
+    home.git(&["commit", "--quiet", "--allow-empty", "-m", "somebody's own"]);
+    let own = home.git(&["rev-parse", "HEAD"]);
+    let turns = home.path("turns.txt");
+    let look = format!("git rev-parse HEAD >> {}; echo x > {}", turns.display(), pipe.path());
+    let steps =
+        format!("repeat: {{every: 20ms, keep: 2}}\nsteps:\n  - {{name: look, type: script, command: '{look}'}}\n");
+    grimoire(&home, "patrol", &steps);
+    let id = begin(&home, &["patrol"]);
+    pipe.hear();
+    pipe.hear();
+    let turns = std::fs::read_to_string(turns).unwrap();
+    assert_eq!(turns.lines().take(2).collect::<Vec<_>>(), [own.trim(), main.trim()]);
+    home.sluice(&["run", "cancel", &id]);
+}
+
 #[test]
 fn the_worktree_of_a_run_is_made_when_a_step_needs_it() {
     let home = Home::new();
