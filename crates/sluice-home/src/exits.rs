@@ -63,7 +63,7 @@ fn report(ground: &Arc<Ground>, task: &str, number: Number, id: &SessionId, exit
     }
     let taken = Taken { ground: Arc::downgrade(ground), id: id.clone() };
     let task = task.to_owned();
-    Errand::run(ground, format!("the end of {id}"), move |ground| Ok(tell(ground, &task, number, &taken.id, exit)?));
+    Errand::run(ground, format!("the end of {id}"), move |ground, _| Ok(tell(ground, &task, number, &taken.id, exit)?));
 }
 
 fn tell(ground: &Ground, task: &str, number: Number, id: &SessionId, exit: Exit) -> Result<(), Unavailable> {

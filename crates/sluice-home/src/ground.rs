@@ -25,8 +25,10 @@ use crate::checkouts::Checkouts;
 use crate::clock::WallClock;
 use crate::crabs::Crabs;
 use crate::files::{self, FileRead};
+use crate::hands::Waits;
 use crate::hands::run::Worktrees;
 use crate::house::House;
+use crate::lane::Lane;
 use crate::mirrors::Mirrors;
 use crate::patrols::Later;
 use crate::projects::Projects;
@@ -71,6 +73,10 @@ pub struct Ground {
     pub(crate) later: Later,
     /// Those who do what may take its time.
     pub(crate) threads: Threads,
+    /// Where git works for the engine.
+    pub(crate) lane: Lane,
+    /// What is asked for again and again, of tasks.
+    pub(crate) waits: Waits,
     /// What is known beside tasks and runs.
     pub(crate) house: House,
     /// Workers elsewhere.
@@ -107,6 +113,8 @@ impl Ground {
     ) -> Ground {
         Ground {
             threads: Threads::new(bench.log.clone()),
+            lane: Lane::new(bench.log.clone()),
+            waits: Waits::default(),
             bench,
             projects,
             tasks,
@@ -231,7 +239,8 @@ impl Ground {
         let alive = [&seen.state.main, &seen.state.beside].into_iter().filter(|session| session.is_living());
         let ids = alive.filter_map(|session| session_id(&seen.id, session.agent()?.id).ok());
         let idle_seconds = ids.filter_map(|id| self.sessions.idle_seconds(&id).ok()).min();
-        view::task(seen, Beside { tmux_session: self.tmux_session(seen), idle_seconds, is_gone: self.is_gone(seen) })
+        let (tmux_session, is_gone, waits) = (self.tmux_session(seen), self.is_gone(seen), self.waits.of(&seen.id));
+        view::task(seen, Beside { tmux_session, idle_seconds, is_gone, waits })
     }
 
     /// Whether none of the sessions that a task takes for living is there: after a start of the machine the task hears

@@ -7,15 +7,17 @@ mod git;
 pub(crate) mod run;
 mod start;
 mod state_run;
+mod waits;
 
 pub(crate) use errand::Errand;
-use errand::NotYet;
+use errand::{NotYet, Place};
 pub(crate) use git::{create_pr, current_branch};
+pub(crate) use waits::Waits;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sluice_core::task::effect::Instruction;
 use sluice_core::task::input::{Found, Outcome};
@@ -39,7 +41,7 @@ use crate::service::OWN;
 use crate::spans;
 use crate::tasks::{Seen, id_of};
 use crate::threads::words;
-use crate::undone::{Undone, settled};
+use crate::undone::{Failed, Undone, settled};
 use crate::workbench::{GRACE, inherited};
 
 /// How long a hook's command may take.
@@ -63,7 +65,7 @@ impl Hands {
     fn tell_crab(&self, assignment: &Assignment, attempt: Option<String>) {
         let Some(dispatch) = self.ground.crabs.assigned(assignment, attempt) else { return };
         let name = format!("word of {} of {}", assignment.effect.id, assignment.stream);
-        Errand::run(&self.ground, name, move |ground| Ok(ground.crabs.tell(ground, dispatch)?));
+        Errand::run(&self.ground, name, move |ground, _| Ok(ground.crabs.tell(ground, dispatch)?));
     }
 }
 
@@ -75,12 +77,15 @@ impl Executor for Hands {
             return self.tell_crab(&assignment, None);
         }
         let name = format!("{} of {}", assignment.effect.id, assignment.stream);
-        Errand::run(&ground.clone(), name, move |ground| {
+        let began = Instant::now();
+        Errand::run(&ground.clone(), name, move |ground, place| {
             // It was decided while the store was ours. Before anything is done it must be so again, or still.
             if !ground.until_it_may_act() {
                 return Ok(());
             }
-            let outcome = outcome_of(ground, &assignment)?;
+            let outcome = outcome_of(ground, &assignment, place);
+            ground.waits.note(&ground.tasks, &assignment, began, outcome.as_ref().err());
+            let outcome = outcome?;
             let Assignment { stream, effect, dispatch, .. } = assignment.clone();
             report.send(Message::Ended { token: None, stream, effect: effect.id, dispatch, outcome });
             Ok(())
@@ -105,11 +110,11 @@ impl Executor for Hands {
 type Done = Result<Found, Undone>;
 
 /// Carries an effect out.
-fn outcome_of(ground: &Arc<Ground>, assignment: &Assignment) -> Result<Reported, NotYet> {
+fn outcome_of(ground: &Arc<Ground>, assignment: &Assignment, place: &Place) -> Result<Reported, NotYet> {
     let Assignment { stream, effect, .. } = assignment;
     caught(&ground.log, &format!("{} of {stream}", effect.id), || match (id_of(stream), runs::id_of(stream)) {
-        (Some(task), _) => carried_out(ground, task, effect),
-        (None, Some(run)) => run::carry_out(ground, run, &effect.id, &effect.data),
+        (Some(task), _) => carried_out(ground, task, effect, place),
+        (None, Some(run)) => run::carry_out(ground, run, &effect.id, &effect.data, place),
         (None, None) => Ok(Reported::Failed(format!("{stream} is neither a task nor a run"))),
     })
 }
@@ -123,23 +128,62 @@ fn caught(log: &Log, name: &str, work: impl FnOnce() -> Result<Reported, NotYet>
     })
 }
 
-fn carried_out(ground: &Arc<Ground>, id: &str, effect: &Effect) -> Result<Reported, NotYet> {
-    let span = spans::task(id, &effect.id, &effect.kind);
-    let outcome = match settled(carry_out(ground, id, &effect.id, &effect.data))? {
-        Ok(outcome) => outcome,
-        Err(failed) => Outcome::Failed(ground.clean().text(&failed.error)),
+fn carried_out(ground: &Arc<Ground>, id: &str, effect: &Effect, place: &Place) -> Result<Reported, NotYet> {
+    let failed = |failed: Failed| Outcome::Failed(ground.clean().text(&failed.error));
+    let (seen, instruction) = match settled(wanted(ground, id, effect))? {
+        Ok(wanted) => wanted,
+        Err(gone) => return Ok(Reported::Task(failed(gone))),
     };
+    let next = place_of(ground, &seen, &instruction);
+    if *place != next {
+        return Err(NotYet::On(next));
+    }
+    let span = spans::task(id, &effect.id, &effect.kind);
+    let outcome = settled(carry_out(ground, &seen, &effect.id, &instruction))?.unwrap_or_else(failed);
     spans::task_ended(span, &outcome);
     Ok(Reported::Task(outcome))
 }
 
-fn carry_out(ground: &Arc<Ground>, id: &str, effect: &str, data: &[u8]) -> Result<Outcome, Undone> {
-    let wanted = task_effect::read(effect, data).map_err(|error| error.to_string())?;
-    let seen = ground.tasks.load(id)?.ok_or("the task is gone")?;
-    match &wanted.instruction {
+/// The task of an effect, and what it is told.
+fn wanted(ground: &Ground, id: &str, effect: &Effect) -> Result<(Seen, Instruction), Undone> {
+    let wanted = task_effect::read(&effect.id, &effect.data).map_err(|error| error.to_string())?;
+    Ok((ground.tasks.load(id)?.ok_or("the task is gone")?, wanted.instruction))
+}
+
+/// Where an instruction is carried out.
+fn place_of(ground: &Ground, seen: &Seen, instruction: &Instruction) -> Place {
+    let is_for_git = match instruction {
+        Instruction::AcquireWorkspace { .. } | Instruction::ReleaseWorkspace { .. } | Instruction::StartRun { .. } => {
+            true
+        }
+        // They wait: for an agent, a remote, a command, or the steps of a run.
+        Instruction::StartSession(_)
+        | Instruction::EndSession { .. }
+        | Instruction::TypeToWorker { .. }
+        | Instruction::SpawnNext
+        | Instruction::PushBranch
+        | Instruction::CreatePr
+        | Instruction::DeleteRemoteBranch
+        | Instruction::Notify { .. }
+        | Instruction::RunCommand { .. }
+        | Instruction::CancelRun { .. }
+        | Instruction::WriteArtifact { .. } => false,
+    };
+    match ground.projects.get(&seen.state.about.project) {
+        Ok(project) if is_for_git => Place::Git { repository: project.path, asker: seen.id.clone() },
+        Ok(_) | Err(_) => Place::Hands,
+    }
+}
+
+fn carry_out(ground: &Arc<Ground>, seen: &Seen, effect: &str, instruction: &Instruction) -> Result<Outcome, Undone> {
+    match instruction {
         // What is not deleted there has not failed.
-        Instruction::DeleteRemoteBranch => git::delete_remote_branch(ground, &seen),
-        instruction => instructed(ground, &seen, effect, instruction).map(Outcome::Ok),
+        Instruction::DeleteRemoteBranch => git::delete_remote_branch(ground, seen),
+        // Whoever moved the task meanwhile does not wait for an agent that cannot be started now.
+        Instruction::StartSession(_) if seen.state.turns.len() > 1 => {
+            instructed(ground, seen, effect, instruction).map(Outcome::Ok).map_err(Undone::given_up)
+        }
+        instruction => instructed(ground, seen, effect, instruction).map(Outcome::Ok),
     }
 }
 

@@ -27,6 +27,7 @@ mod hands;
 mod house;
 mod identity;
 mod ids;
+mod lane;
 mod lists;
 pub mod lock;
 pub mod log;

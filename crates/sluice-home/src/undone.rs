@@ -119,6 +119,14 @@ impl Undone {
         }
     }
 
+    /// The same, and it is not asked for again: nobody wants it any more.
+    pub(crate) fn given_up(self) -> Undone {
+        match self {
+            Undone::Unavailable(Unavailable(why)) => Undone::Failed(Failed::because(why)),
+            failed @ Undone::Failed(_) => failed,
+        }
+    }
+
     /// The same with what was being done before it.
     pub(crate) fn doing(self, what: &str) -> Undone {
         match self {

@@ -25,6 +25,8 @@ pub struct Beside {
     pub idle_seconds: Option<u64>,
     /// Whether an agent that the task takes for living is gone, and the task has not heard of it yet.
     pub is_gone: bool,
+    /// What it waits for that is tried again and again.
+    pub waits: Option<String>,
 }
 
 /// A task, for people and programs.
@@ -56,7 +58,7 @@ pub fn task(seen: &Seen, beside: Beside) -> Task {
         .into(),
         ended: !seen.card.open,
         idle_seconds: beside.idle_seconds,
-        attention: state.attention.as_ref().map(ToString::to_string),
+        attention: state.attention.as_ref().map(ToString::to_string).or(beside.waits),
         pr_url: state.pull_request.clone(),
         needs_person: needs_person(seen),
         statuses: seen.lifecycle.states.iter().map(|state| state.name.to_string()).collect(),

@@ -78,7 +78,8 @@ impl Passing for tmux::Failure {
         match self {
             tmux::Failure::Start(source) => source.is_passing(),
             tmux::Failure::Said { said, .. } => tells_of_shortage(said),
-            tmux::Failure::Hangs { .. } => false,
+            // Whoever stopped it lets it go on, or ends it; then the next server is asked.
+            tmux::Failure::Hangs { .. } => true,
         }
     }
 }

@@ -39,8 +39,10 @@ pub struct Tmux {
     program: OsString,
     socket: PathBuf,
     limit: Duration,
-    /// Held while a window is opened; since when the server has not answered.
-    opening: Mutex<Option<Instant>>,
+    /// Held while a window is opened.
+    opening: Mutex<()>,
+    /// When somebody last began to wait for a server that does not answer.
+    silent: Mutex<Option<Instant>>,
 }
 
 /// A pane that shows a session, by the server's own names.
@@ -98,7 +100,13 @@ pub fn socket_path(preferred: PathBuf, otherwise: impl FnOnce() -> PathBuf) -> P
 impl Tmux {
     /// The server at this socket.
     pub fn new(program: impl Into<OsString>, socket: impl Into<PathBuf>) -> Self {
-        Self { program: program.into(), socket: socket.into(), limit: LIMIT, opening: Mutex::new(None) }
+        Self {
+            program: program.into(),
+            socket: socket.into(),
+            limit: LIMIT,
+            opening: Mutex::default(),
+            silent: Mutex::default(),
+        }
     }
 
     /// The same with another limit for each thing it is told.
@@ -122,19 +130,35 @@ impl Tmux {
 
     /// Opens a window that runs a program: beside the others of its key, or in a new tmux session.
     pub fn open(&self, window: &Window, program: &[OsString]) -> Result<Pane, Failure> {
+        // Nobody waits behind somebody who waits for a server that hangs.
+        let finds_out = self.finds_out()?;
         // Two at once would each find no session of the key, and make one.
-        let mut silent_since = self.one_at_a_time();
+        let _one_at_a_time = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
         // Whoever waited behind somebody who got no answer would not get one either.
-        if silent_since.is_some_and(|since| since.elapsed() < self.limit) {
+        if !finds_out && self.silent().is_some() {
             return Err(self.hangs("open a window"));
         }
         let opened = self.open_soon(window, program);
-        *silent_since = matches!(opened, Err(Failure::Hangs { .. })).then(Instant::now);
+        *self.silent() = matches!(opened, Err(Failure::Hangs { .. })).then(Instant::now);
         opened
     }
 
-    fn one_at_a_time(&self) -> MutexGuard<'_, Option<Instant>> {
-        self.opening.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Whether it is upon whoever asks now to find out if a server that did not answer does so again. The others do not
+    /// wait for that.
+    fn finds_out(&self) -> Result<bool, Failure> {
+        let mut silent = self.silent();
+        match *silent {
+            Some(since) if since.elapsed() < self.limit => Err(self.hangs("open a window")),
+            Some(_) => {
+                *silent = Some(Instant::now());
+                Ok(true)
+            }
+            None => Ok(false),
+        }
+    }
+
+    fn silent(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.silent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn open_soon(&self, window: &Window, program: &[OsString]) -> Result<Pane, Failure> {

@@ -1,5 +1,5 @@
-//! What may take its time, and may have to be tried again: on a thread of the hands while it is at work, on none while it
-//! waits.
+//! What may take its time, and may have to be tried again: on a thread of the hands, or in git's lane, while it is at work;
+//! on none while it waits.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -7,6 +7,7 @@ use std::time::Duration;
 use sluice_engine::host::Clock;
 
 use crate::ground::Ground;
+use crate::lane::Lane;
 use crate::threads::Threads;
 use crate::undone::Unavailable;
 
@@ -15,8 +16,24 @@ const FIRST: Duration = Duration::from_millis(100);
 /// The longest such wait.
 const LONGEST: Duration = Duration::from_secs(5);
 
+/// Where something is done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// On a thread of the hands, for as long as it takes.
+    Hands,
+    /// Where git works: it waits for its turn, and for nobody who waits there too.
+    Git {
+        /// In which repository.
+        repository: String,
+        /// Who asks for it.
+        asker: String,
+    },
+}
+
 /// Why something is not over yet.
 pub(crate) enum NotYet {
+    /// It goes on elsewhere.
+    On(Place),
     /// Its moment has not come.
     At(i64),
     /// It cannot be done now.
@@ -31,12 +48,14 @@ impl From<Unavailable> for NotYet {
     }
 }
 
-type Work = dyn FnMut(&Arc<Ground>) -> Result<(), NotYet> + Send;
+type Work = dyn FnMut(&Arc<Ground>, &Place) -> Result<(), NotYet> + Send;
 
 /// Something to be done until it is over.
 pub(crate) struct Errand {
     ground: Weak<Ground>,
     threads: Threads,
+    lane: Lane,
+    place: Place,
     /// What it is called in the log.
     name: String,
     /// How often in a row it was unavailable.
@@ -49,20 +68,28 @@ impl Errand {
     pub(crate) fn run(
         ground: &Arc<Ground>,
         name: String,
-        work: impl FnMut(&Arc<Ground>) -> Result<(), NotYet> + Send + 'static,
+        work: impl FnMut(&Arc<Ground>, &Place) -> Result<(), NotYet> + Send + 'static,
     ) {
-        let (ground, threads) = (Arc::downgrade(ground), ground.threads.clone());
-        Errand { ground, threads, name, tries: 0, work: Box::new(work) }.go();
+        let (threads, lane) = (ground.threads.clone(), ground.lane.clone());
+        let ground = Arc::downgrade(ground);
+        Errand { ground, threads, lane, place: Place::Hands, name, tries: 0, work: Box::new(work) }.go();
     }
 
     fn go(self) {
-        self.threads.clone().run(move || self.work());
+        match self.place.clone() {
+            Place::Hands => self.threads.clone().run(move || self.work()),
+            Place::Git { repository, asker } => self.lane.clone().run(&repository, &asker, move || self.work()),
+        }
     }
 
     fn work(mut self) {
         let Some(ground) = self.ground.upgrade() else { return };
-        let at = match (self.work)(&ground) {
+        let at = match (self.work)(&ground, &self.place) {
             Ok(()) | Err(NotYet::Told) => return,
+            Err(NotYet::On(place)) => {
+                self.place = place;
+                return self.go();
+            }
             Err(NotYet::At(moment)) => moment,
             Err(NotYet::Unavailable(Unavailable(why))) => {
                 if self.tries == 0 {

@@ -20,7 +20,7 @@ use sluice_engine::actor::Outcome as Reported;
 use sluice_engine::codec::run_effect;
 use sluice_engine::host::Clock;
 
-use super::errand::NotYet;
+use super::errand::{NotYet, Place};
 use crate::evidence;
 use crate::ground::Ground;
 use crate::lists;
@@ -36,11 +36,17 @@ pub(crate) use worktree::{Planned, Worktrees, plan as plan_worktree};
 const NO_WORKSPACE: &str = "no_workspace";
 
 /// Carries an effect of a run out. Called on a thread that may wait.
-pub(super) fn carry_out(ground: &Arc<Ground>, run: &str, effect: &str, data: &[u8]) -> Result<Reported, NotYet> {
+pub(super) fn carry_out(
+    ground: &Arc<Ground>,
+    run: &str,
+    effect: &str,
+    data: &[u8],
+    place: &Place,
+) -> Result<Reported, NotYet> {
     let done = match run_effect::read(data) {
         Err(error) => Err(error.to_string().into()),
         Ok(Effect::Perform(wanted)) => match settled(present(ground.tasks.setting(run)))? {
-            Ok(setting) => return recorded(ground, &setting, &wanted).map(Reported::Run),
+            Ok(setting) => return recorded(ground, &setting, &wanted, place).map(Reported::Run),
             Err(failed) => Err(failed.into()),
         },
         Ok(Effect::Repeat { at }) => return next_turn(ground, run, at.0),
@@ -85,18 +91,56 @@ fn start_next(ground: &Arc<Ground>, seen: &SeenRun, effect: &str, recipe: &str) 
     })
 }
 
+/// Where a performance is carried out, or what has to be made for it first.
+fn place_of(ground: &Ground, setting: &Setting, wanted: &Perform) -> Place {
+    let is_for_git = match wanted.job {
+        Job::Task { .. } => true,
+        Job::Script(_) | Job::Gate(_) | Job::Agent { .. } | Job::Arbiter { .. } => {
+            !worktree::is_ready(ground, &setting.given)
+        }
+    };
+    match is_for_git {
+        true => Place::Git { repository: setting.given.origin.root.clone(), asker: setting.id.clone() },
+        false => Place::Hands,
+    }
+}
+
 /// Carries out a performance, and keeps what it was told and what it gave.
-fn recorded(ground: &Arc<Ground>, setting: &Setting, wanted: &Perform) -> Result<Report, NotYet> {
-    let record = evidence::begin(ground, setting, wanted);
+fn recorded(ground: &Arc<Ground>, setting: &Setting, wanted: &Perform, place: &Place) -> Result<Report, NotYet> {
+    let next = place_of(ground, setting, wanted);
+    if *place != next {
+        return Err(NotYet::On(next));
+    }
     let name = performance(&setting.id, wanted.step, wanted.attempt, wanted.part);
+    let made = match place {
+        Place::Git { .. } if !ground.was_stopped(&name) => prepared(ground, setting, wanted),
+        Place::Git { .. } | Place::Hands => Ok(()),
+    };
+    if made.is_ok() && place_of(ground, setting, wanted) != *place {
+        return Err(NotYet::On(Place::Hands)); // its worktree is there now
+    }
+    let record = evidence::begin(ground, setting, wanted);
     let step = &setting.plan.recipe.step(wanted.step).name;
     let span = spans::step(&setting.id, step.as_str(), wanted.attempt, spans::kind(&wanted.job));
-    let performed = perform(ground, setting, wanted, &name).ok_or(NotYet::Told)?;
+    let performed = match made {
+        Ok(()) => perform(ground, setting, wanted, &name).ok_or(NotYet::Told)?,
+        Err(why) => Err(why),
+    };
     let report = reported(ground, performed)?;
     spans::step_ended(span, &report);
     ground.performed(&name);
     record.end(ground, setting, wanted, &report);
     Ok(report)
+}
+
+/// Makes the worktree that a performance needs. A task has one of its own.
+fn prepared(ground: &Ground, setting: &Setting, wanted: &Perform) -> Result<(), Undone> {
+    match wanted.job {
+        Job::Task { .. } => Ok(()),
+        Job::Script(_) | Job::Gate(_) | Job::Agent { .. } | Job::Arbiter { .. } => {
+            worktree::ready(ground, &setting.given).map_err(|why| why.doing("its worktree cannot be made"))
+        }
+    }
 }
 
 /// Carries a part of a step out. `None`: it is under way, and its end will be told; nothing waits for that here.
@@ -107,11 +151,6 @@ fn perform(ground: &Arc<Ground>, setting: &Setting, wanted: &Perform, name: &str
         return Some(Err("it was ended before it began".into()));
     }
     let seen = || present(ground.tasks.load_run(&setting.id));
-    if !matches!(wanted.job, Job::Task { .. })
-        && let Err(why) = worktree::ready(ground, &setting.given)
-    {
-        return Some(Err(why.doing("its worktree cannot be made")));
-    }
     Some(match &wanted.job {
         Job::Script(script) | Job::Gate(script) => {
             let folder = PathBuf::from(setting.folder());

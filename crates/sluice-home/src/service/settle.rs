@@ -29,7 +29,9 @@ impl Service {
         let load = || self.ground.tasks.load(id)?.ok_or_else(gone);
         let turns = load()?.state.turns_taken;
         if who.is_person() {
-            self.wait_until(SETTLE_WITHIN, || Ok(!is_under_way(&load()?, turns)))?;
+            // What is tried again and again may last; unless others come behind it, for then it is given up.
+            let waits = |seen: &Seen| seen.state.turns.len() == 1 && self.ground.waits.of(id).is_some();
+            self.wait_until(SETTLE_WITHIN, || load().map(|seen| !is_under_way(&seen, turns) || waits(&seen)))?;
         }
         let writings = open_writings(&load()?);
         self.wait_until(WRITE_WITHIN, || {

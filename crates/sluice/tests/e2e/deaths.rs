@@ -110,8 +110,9 @@ fn a_tmux_server_that_is_killed_is_nobodys_crash_and_its_agents_start_again() {
     here.hear();
 }
 
+/// A server that hangs is no outcome: what is to be started waits, says so, and begins when the server answers again.
 #[test]
-fn a_tmux_server_that_hangs_holds_up_nobody() {
+fn a_tmux_server_that_hangs_holds_up_nobody_and_what_waits_for_it_goes_on_by_itself() {
     let home = Home::new();
     let here = home.pipe("here");
     let script = format!("tell {}; hang", here.path());
@@ -120,15 +121,20 @@ fn a_tmux_server_that_hangs_holds_up_nobody() {
     let server = Victim::Tmux.pid(&started(&home, &first, 1));
     process::stop(server);
     let second = home.create("second", &script, &[]);
-    let task = home.until(&second, "refused", |task| !task["attention"].is_null());
+    let task = home.until(&second, "told what it waits for", |task| !task["attention"].is_null());
     assert!(task["attention"].as_str().unwrap().contains("has not answered"), "{task:#}");
-    assert_eq!(task["crash_count"], 0);
+    assert_eq!((&task["crash_count"], &task["needs_person"]), (&0.into(), &false.into()));
     // Whoever is at work can be ended.
     let answer = home.json(&["task", "cancel", &first, "--yes"]);
     assert_eq!((&answer["task"]["status"], &answer["task"]["session"]), (&"cancelled".into(), &"inactive".into()));
+    // So can whoever waits to begin.
+    let third = home.create("third", &script, &[]);
+    let answer = home.json(&["task", "cancel", &third, "--yes"]);
+    assert_eq!((&answer["task"]["status"], &answer["task"]["session"]), (&"cancelled".into(), &"inactive".into()));
     process::go_on(server);
-    home.json(&["task", "respawn", &second]);
     here.hear();
+    let task = home.until(&second, "at work", |task| task["session"] == "active");
+    assert_eq!((&task["attention"], &task["crash_count"]), (&Value::Null, &0.into()));
 }
 
 #[test]

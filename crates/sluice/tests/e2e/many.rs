@@ -126,6 +126,10 @@ fn many_open_task_steps_keep_nobody_from_working() {
     let id = begin(&home, &["tasks"]);
     let mut happening = home.follow(&["--type", "task.created"]);
     let open = || home.json(&["task", "list"])["tasks"].as_array().unwrap().len();
+    // While they are opened, few at a time, another run needs a worktree, and gets the next.
+    let beside = start(&home, &["quick"]).done().json()["run"].take();
+    assert_eq!(beside["status"], "completed");
+    assert!(open() < MANY, "all of them came first");
     while open() < MANY {
         assert!(happening.next(std::time::Instant::now() + LONG).is_some(), "{} tasks", open());
     }

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use sluice_api::problem::Problem;
 use sluice_core::run::Given;
@@ -59,17 +59,27 @@ pub(crate) fn plan(ground: &Ground, root: &Path, id: &str, of: Option<String>) -
     Ok(Planned { folder: pool.folder(&name).display().to_string(), base: base.unwrap_or(default) })
 }
 
+impl Worktrees {
+    fn known(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether the worktree of a run is known to be there, or it has none of its own.
+pub(crate) fn is_ready(ground: &Ground, given: &Given) -> bool {
+    given.origin.base.is_empty() || ground.worktrees.known().contains(&given.id)
+}
+
 /// Makes the worktree of a run, unless that has been done or it has none of its own.
 pub(crate) fn ready(ground: &Ground, given: &Given) -> Result<(), Undone> {
-    let known = || ground.worktrees.0.lock().unwrap_or_else(PoisonError::into_inner);
-    if given.origin.base.is_empty() || known().contains(&given.id) {
+    if is_ready(ground, given) {
         return Ok(());
     }
     let pool = pool_of(ground, given)?;
     let name = WorkspaceName::new(&given.id).map_err(Undone::by)?;
     let binding = Binding { task: given.id.clone(), branch: branch(&given.id) };
     pool.acquire(&name, &binding, Some(&given.origin.base)).map_err(Undone::by)?;
-    let mut known = known();
+    let mut known = ground.worktrees.known();
     if known.len() >= MOST_REMEMBERED {
         known.clear();
     }
