@@ -197,7 +197,7 @@ impl Service {
 /// Says something to a task and waits until it is durable.
 pub(crate) fn ask(ground: &Ground, task: &str, input: Input) -> Result<Recorded, Problem> {
     let Some(reporter) = ground.reporter.get() else { return Err(Problem::unavailable("the engine is starting")) };
-    let said = Said::Task(input);
+    let said = Said::Task(ground.clean().task_input(input));
     let answer = reporter.ask(|token| Message::Say { token: Some(token), stream: stream(task), said });
     wait(reporter, &answer, task)
 }

@@ -161,6 +161,7 @@ impl Workbench {
             tmux: tmux.version().is_ok().then_some(tmux),
         })
         .map_err(|failure| Problem::fault(described(&failure)))?;
+        let surroundings = Surroundings::own(&settings.config().env);
         Ok(Workbench {
             places,
             settings,
@@ -171,7 +172,7 @@ impl Workbench {
             fence: None,
             performing: Mutex::default(),
             versions: Versions::default(),
-            surroundings: Surroundings::own(),
+            surroundings,
         })
     }
 

@@ -26,10 +26,7 @@ impl Service {
         let mut recorded = Recorded { after: seen.version, last: seen.version };
         let mut changes = Vec::new();
         if let Some(summary) = wanted.summary {
-            if summary.contains('\0') {
-                return Err(Problem::bad_request("a summary cannot hold a NUL"));
-            }
-            changes.push(Update::Summary(summary));
+            changes.push(Update::Summary(super::create::summary(&self.ground, &summary)?));
         }
         if let Some(branch) = wanted.branch {
             changes.push(Update::Branch(self.rebranched(who, &seen, branch)?));
@@ -69,6 +66,7 @@ impl Service {
             Branch::Current => hands::current_branch(&self.ground, seen).map_err(|why| no_branch(&why))?,
             Branch::Named(name) => name.clone(),
         };
+        super::create::must_hold_no_secret(&self.ground, &name)?;
         let input = Input::Update { by: who.to(&seen.id), update: Update::Branch(name.clone()) };
         decide(&seen.lifecycle, &seen.state, &input, self.ground.clock.now()).map_err(|refusal| refused(&refusal))?;
         let (_, pool) = self.ground.pool_of(seen)?;

@@ -16,6 +16,7 @@ use sluice_engine::task_actor::TaskActor;
 use sluice_worker::taskfile;
 
 use super::{Chosen, Service, Who, refused, wait};
+use crate::bounds::LONGEST_SUMMARY;
 use crate::committed::Reading;
 use crate::definitions::{self, Chosen as Definition};
 use crate::files::home_file;
@@ -163,8 +164,10 @@ fn about(ground: &Ground, project: &Project, wanted: &CreateTask, id: &str) -> R
     if wanted.summary.contains('\0') || wanted.context.as_ref().is_some_and(|context| context.contains('\0')) {
         return Err(Problem::bad_request("a summary or context cannot hold a NUL"));
     }
+    let summary = summary(ground, &wanted.summary)?;
     let branch = match &wanted.branch {
         Some(branch) => {
+            must_hold_no_secret(ground, branch)?;
             let pool = ground.projects.pool(project)?;
             pool.repository().check_branch(branch).map_err(|error| git(&error))?;
             if branch == pool.repository().default_branch() {
@@ -176,7 +179,29 @@ fn about(ground: &Ground, project: &Project, wanted: &CreateTask, id: &str) -> R
         }
         None => format!("{OWN_BRANCH}{id}"),
     };
-    Ok(About { summary: wanted.summary.clone(), project: project.name.clone(), branch, harness, review_harness })
+    Ok(About { summary, project: project.name.clone(), branch, harness, review_harness })
+}
+
+/// What a task is about, as it is stored: not longer than a summary is, and without secrets.
+pub(super) fn summary(ground: &Ground, said: &str) -> Result<String, Problem> {
+    if said.contains('\0') {
+        return Err(Problem::bad_request("a summary cannot hold a NUL"));
+    }
+    if said.len() > LONGEST_SUMMARY {
+        let message = format!("the summary has {} bytes, and a summary has at most {LONGEST_SUMMARY}", said.len());
+        return Err(Problem::new(Status::TooLarge, "too_large", message)
+            .hint("say it in a few words; what is longer belongs into the context, in TASK.md"));
+    }
+    Ok(ground.clean().text(said))
+}
+
+/// A secret in the name of a branch cannot be left out, and git tells it to everybody.
+pub(super) fn must_hold_no_secret(ground: &Ground, branch: &str) -> Result<(), Problem> {
+    if ground.clean().text(branch) == branch {
+        return Ok(());
+    }
+    let message = "the name of the branch holds a secret, and everybody who sees the repository would see it";
+    Err(Problem::bad_request(message).hint("choose a name without it"))
 }
 
 /// A task whose lifecycle starts runs is not begun where one of them could not be started.

@@ -377,7 +377,7 @@ fn of_runs(all: bool) -> Query {
     Query { kind: Some(RunActor::KIND.into()), open: if all { None } else { Some(true) }, ..Query::default() }
 }
 
-/// Says something to a run and waits until it is durable. No secret of a step's is stored.
+/// Says something to a run and waits until it is durable. No secret in it is stored.
 pub(crate) fn say(ground: &Ground, run: &str, input: Input) -> Result<Recorded, Problem> {
     let Some(reporter) = ground.reporter.get() else { return Err(Problem::unavailable("the engine is starting")) };
     let said = Said::Run(ground.clean().input(input));

@@ -183,7 +183,7 @@ impl Service {
         match self.ground.sessions.asker(process, &self.ground.within) {
             Process::Outside => {
                 if wants == Wants::Change {
-                    self.ground.surroundings.follow(process);
+                    self.ground.surroundings.follow(process, &self.ground.config().env);
                 }
                 Ok(Who::Person { name: user_name(user) })
             }
@@ -203,7 +203,7 @@ impl Service {
 
     /// A person gave this engine an environment of its own: what it was started with stays for its sessions.
     pub fn keep_environment(&self) {
-        self.ground.surroundings.stay();
+        self.ground.surroundings.stay(&self.ground.config().env);
     }
 
     /// A step that acts for a person does so under its own name. Anybody else is who they are.

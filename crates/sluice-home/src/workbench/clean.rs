@@ -1,23 +1,22 @@
-//! What is stored of a step, without the secrets in it. Whatever a step says comes through here before anybody keeps it: what
-//! its process gave, what its agent says meanwhile, what a worker elsewhere reports, how it goes on.
-//!
-//! What people say is theirs, and stays.
+//! What is stored of tasks and runs, without the secrets in it. Whatever is said about them comes through here before
+//! anybody keeps it: what a step's process gave, what its agent says meanwhile, what a worker elsewhere reports, how it goes
+//! on; and what people say of it, in a summary, an answer or a message.
 
 use serde_json::Value;
 use sluice_core::recipe::Data;
 use sluice_core::run::{Ask, ByHand, Input, Outcome, Report};
+use sluice_core::task::Input as TaskInput;
+use sluice_core::task::input::Update;
 use sluice_worker::redact::Redactor;
 
-use super::{Workbench, inherited};
+use super::Workbench;
 
 /// Takes out what the processes here know as secrets, and what looks like one.
 pub(crate) struct Clean(Redactor);
 
 impl Workbench {
-    /// What is stored of a step goes through this.
+    /// What is stored goes through this.
     pub(crate) fn clean(&self) -> Clean {
-        // What is inherited now is known too; what was before is, for those who have it still.
-        inherited(self);
         let known = self.surroundings.secrets();
         Clean(Redactor::of(known.iter().map(|(name, value)| (name.as_str(), value.as_str()))))
     }
@@ -57,11 +56,36 @@ impl Clean {
             }
             Input::ByHand { step, what } => Input::ByHand { step, what: self.by_hand(what) },
             Input::Close { summary } => Input::Close { summary: self.text(&summary) },
-            said @ (Input::Lost { .. }
-            | Input::Timer(_)
-            | Input::Answer { .. }
-            | Input::Retry { .. }
-            | Input::Cancel { .. }) => said,
+            Input::Answer { question, option, message } => {
+                Input::Answer { question, option, message: message.map(|it| self.text(&it)) }
+            }
+            Input::Retry { step, guidance } => Input::Retry { step, guidance: guidance.map(|it| self.text(&it)) },
+            Input::Cancel { reason } => Input::Cancel { reason: self.text(&reason) },
+            said @ (Input::Lost { .. } | Input::Timer(_)) => said,
+        }
+    }
+
+    /// What is said to a task.
+    pub(crate) fn task_input(&self, input: TaskInput) -> TaskInput {
+        match input {
+            TaskInput::Update { by, update: Update::Summary(summary) } => {
+                TaskInput::Update { by, update: Update::Summary(self.text(&summary)) }
+            }
+            TaskInput::RequestChanges { by, message, evidence } => {
+                TaskInput::RequestChanges { by, message: self.text(&message), evidence }
+            }
+            said @ (TaskInput::Spawn { .. }
+            | TaskInput::Move { .. }
+            | TaskInput::Cancel { .. }
+            | TaskInput::Merge { .. }
+            | TaskInput::Merged { .. }
+            | TaskInput::Respawn { .. }
+            | TaskInput::Update { update: Update::Branch(_) | Update::PullRequest(_), .. }
+            | TaskInput::ClearAttention { .. }
+            | TaskInput::SessionExited { .. }
+            | TaskInput::SessionAdopted { .. }
+            | TaskInput::RunEnded { .. }
+            | TaskInput::EffectDone { .. }) => said,
         }
     }
 

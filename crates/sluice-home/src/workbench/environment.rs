@@ -58,7 +58,8 @@ struct Inheritance {
     stays: Variables,
     /// What the last command had; at first what the engine was started with.
     last: Variables,
-    /// The secrets that processes were given, whatever a person's shell has by now: those that have them still run.
+    /// The secrets of what is passed on, now and before, whatever a person's shell has by now: those that have them still
+    /// run.
     secrets: VecDeque<(String, String)>,
 }
 
@@ -66,50 +67,61 @@ type Variables = BTreeMap<String, String>;
 
 impl Surroundings {
     /// What this process was started with.
-    pub(crate) fn own() -> Surroundings {
-        Surroundings(Mutex::new(Inheritance { last: own_variables(), ..Inheritance::default() }))
+    pub(crate) fn own(set: &Env) -> Surroundings {
+        let own = Surroundings(Mutex::new(Inheritance { last: own_variables(), ..Inheritance::default() }));
+        own.with(|inheritance| inheritance.note(set));
+        own
     }
 
     /// What this process was started with stays; commands add to it and change it.
-    pub(crate) fn stay(&self) {
-        self.with(|inheritance| inheritance.stays = own_variables());
+    pub(crate) fn stay(&self, set: &Env) {
+        self.with(|inheritance| {
+            inheritance.stays = own_variables();
+            inheritance.note(set);
+        });
     }
 
     /// A person asked with this process for a change. At a terminal what is not set any more is gone. Elsewhere (cron, a
     /// bare `ssh`, a program) little may be set at all, so it adds and changes, and takes nothing away.
-    pub(crate) fn follow(&self, process: &Identity) {
+    pub(crate) fn follow(&self, process: &Identity, set: &Env) {
         let variables: Variables = environment_of(process).into_iter().collect();
-        self.with(|inheritance| match has_terminal(process) {
-            true => inheritance.last = variables,
-            false => inheritance.last = added(std::mem::take(&mut inheritance.last), variables),
+        self.with(|inheritance| {
+            inheritance.last = match has_terminal(process) {
+                true => variables,
+                false => added(std::mem::take(&mut inheritance.last), variables),
+            };
+            inheritance.note(set);
         });
     }
 
-    fn now(&self) -> Variables {
-        self.with(|Inheritance { stays, last, .. }| {
-            stays.iter().chain(last.iter()).map(|(name, value)| (name.clone(), value.clone())).collect()
-        })
+    /// What processes are given.
+    fn given(&self, set: &Env) -> Variables {
+        self.with(|inheritance| inheritance.note(set))
     }
 
-    /// Processes are given this.
-    fn give(&self, environment: &Variables) {
-        self.with(|Inheritance { secrets, .. }| {
-            for (name, value) in environment.iter().filter(|(name, value)| is_secret(name, value)) {
-                secrets.retain(|(_, known)| known != value);
-                secrets.push_back((name.clone(), value.clone()));
-            }
-            let too_many = secrets.len().saturating_sub(MOST_SECRETS);
-            secrets.drain(..too_many);
-        });
-    }
-
-    /// The secrets that processes were given, each with its variable.
+    /// The secrets that processes were or would be given, each with its variable.
     pub(super) fn secrets(&self) -> Vec<(String, String)> {
         self.with(|Inheritance { secrets, .. }| secrets.iter().cloned().collect())
     }
 
     fn with<T>(&self, then: impl FnOnce(&mut Inheritance) -> T) -> T {
         then(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Inheritance {
+    /// What is passed on, with its secrets written down.
+    fn note(&mut self, set: &Env) -> Variables {
+        let Inheritance { stays, last, secrets } = self;
+        let both = stays.iter().chain(last.iter()).filter(|(name, _)| passes(set, name));
+        let passed: Variables = both.map(|(name, value)| (name.clone(), value.clone())).collect();
+        for (name, value) in passed.iter().filter(|(name, value)| is_secret(name, value)) {
+            secrets.retain(|(_, known)| known != value);
+            secrets.push_back((name.clone(), value.clone()));
+        }
+        let too_many = secrets.len().saturating_sub(MOST_SECRETS);
+        secrets.drain(..too_many);
+        passed
     }
 }
 
@@ -135,9 +147,7 @@ fn own_variables() -> Variables {
 /// the tools of programmers are set up with, and what a person allows besides; never what is Sluice's own.
 pub(crate) fn inherited(bench: &Workbench) -> BTreeMap<String, String> {
     let config = bench.config();
-    let mut environment = bench.surroundings.now();
-    environment.retain(|name, _| passes(&config.env, name));
-    bench.surroundings.give(&environment);
+    let mut environment = bench.surroundings.given(&config.env);
     let programs = bench.places.programs().display().to_string();
     let path = environment.get("PATH").map(|path| format!("{programs}:{path}")).unwrap_or(programs);
     environment.insert("PATH".into(), path);
@@ -250,12 +260,18 @@ mod tests {
     #[test]
     fn a_secret_that_was_given_stays_known_when_a_command_comes_from_another_shell() {
         let surroundings = Surroundings(Mutex::default());
-        let shell =
-            |value: &str| Variables::from([("GH_TOKEN".into(), value.into()), ("LANG".into(), "C.UTF-8".into())]);
+        let none = Env::default();
+        let shell = |value: &str| {
+            let (token, other) = (("GH_TOKEN".into(), value.into()), ("OTHER_TOKEN".into(), "not-passed-on".into()));
+            surroundings.with(|inheritance| {
+                inheritance.last = Variables::from([token, other]);
+                inheritance.note(&none);
+            });
+        };
         let known = || surroundings.secrets().into_iter().map(|(_, value)| value).collect::<Vec<_>>();
-        ["of-shell-a", "of-shell-b", "of-shell-a"].iter().for_each(|value| surroundings.give(&shell(value)));
+        ["of-shell-a", "of-shell-b", "of-shell-a"].iter().for_each(|value| shell(value));
         assert_eq!(known(), ["of-shell-b", "of-shell-a"]);
-        (0..MOST_SECRETS - 1).for_each(|number| surroundings.give(&shell(&format!("one-more-{number}"))));
+        (0..MOST_SECRETS - 1).for_each(|number| shell(&format!("one-more-{number}")));
         assert_eq!((known().len(), known()[0].as_str()), (MOST_SECRETS, "of-shell-a"));
     }
 }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use super::home::{Home, Pipe, run as ran_to_end};
 use super::process;
 use super::recipes::{all_gone, begin, events, fresh, grimoire, question, start, step, text, told, until_status};
+use super::served::{Served, token};
 
 /// A fan-out over 200 items of which three fail as long as nobody has mended them. Each notes how many are alive.
 fn many(home: &Home, on_failure: &str) {
@@ -284,4 +285,24 @@ fn an_agent_that_does_nothing_has_not_succeeded_where_something_is_asked_for() {
     let run = start(&home, &["mine"]).done().json()["run"].take();
     assert_eq!(text(&step(&run, "go")["status"]), "completed");
     assert_eq!(told(&home, text(&run["id"]), "workflow.completed").len(), 1, "{:#?}", events(&home, text(&run["id"])));
+}
+
+/// Every list and every event of a task holds its summary.
+#[test]
+fn a_summary_is_no_book() {
+    let home = Home::new();
+    let id = home.create("brew", "worker: hang", &[]);
+    let served = Served::start(&home, &[]);
+    let (_, person) = token(&home, &[]);
+    let tasks = "/v1/lifecycle/tasks".to_owned();
+    for (length, said) in [(256 << 10, "200"), ((256 << 10) + 1, "413 too_large")] {
+        let body = serde_json::json!({ "summary": "y".repeat(length) }).to_string();
+        assert_eq!(served.ask("PATCH", &format!("{tasks}/{id}"), Some(&person), &body).short(), said);
+    }
+    let body =
+        serde_json::json!({ "summary": "y".repeat(4_000_000), "project": "coffee", "branch": "tea" }).to_string();
+    let answer = served.ask("POST", &tasks, Some(&person), &body);
+    assert_eq!(answer.short(), "413 too_large");
+    let message = answer.json()["error"].as_str().unwrap().to_owned();
+    assert_eq!(message, "the summary has 4000000 bytes, and a summary has at most 262144");
 }

@@ -9,7 +9,7 @@ use std::time::Instant;
 use serde_json::{Value, json};
 
 use super::home::{Home, LONG, run};
-use super::recipes::{fresh, grimoire};
+use super::recipes::{begin, fresh, grimoire, until_status};
 use super::served::{Served, token};
 
 /// Events of a type.
@@ -259,6 +259,45 @@ fn a_secret_that_is_printed_is_stored_nowhere() {
     home.sluice(&["stop"]).done();
     for secret in [known, &session, "ghp_0123456789"] {
         assert!(!told.contains(secret), "{secret}: {told}");
+        assert_eq!(holding(&home.place(), secret.as_bytes()), Vec::<String>::new(), "{secret}");
+    }
+}
+
+/// People and agents say something about work too. A branch cannot do without a part of its name.
+#[test]
+fn a_secret_that_is_said_about_work_is_stored_nowhere() {
+    let home = Home::new();
+    let (known, form) = ("open-sesame-4711", format!("gh{}0123456789abcdefghij0123456789abcdef", "p_"));
+    let asked = |words: &[&str]| run(home.command(&[words, &["--json"]].concat()).env("GH_TOKEN", known));
+    let script = "## Context\n\n```demo\nworker: work\nreviewer: review pass\n```\n";
+    let summary = format!("Use {known} and {form} here");
+    let first = ["task", "create", "brew", &summary, "--harness", "demo", "--workflow", "persistent"];
+    let created = asked(&[&first[..], &["--context", script]].concat()).json();
+    assert_eq!(created["task"]["summary"], "Use [redacted] and [redacted] here");
+    let id = created["task"]["id"].as_str().unwrap();
+    home.until_status(id, "reviewing");
+    let changed = asked(&["task", "update", id, "--summary", &summary]).json();
+    assert_eq!(changed["task"]["summary"], "Use [redacted] and [redacted] here");
+    for words in [&["task", "create", known, "Tea"][..], &["task", "update", id, "--branch", &form]] {
+        let refused = asked(words);
+        assert_eq!(refused.refusal(), "2 bad_request");
+        assert!(!refused.stderr.contains(known) && !refused.stderr.contains(&form), "{refused:?}");
+    }
+    asked(&["task", "request-changes", id, "--message", &summary]).done();
+    grimoire(&home, "asks", "steps:\n  - {name: check, type: gate, command: 'false', message: 'Really?'}\n");
+    for (words, status) in [(["answer", "retry", "--message"], "held"), (["run", "cancel", "--reason"], "cancelled")] {
+        let held = begin(&home, &["asks"]);
+        until_status(&home, &held, "held");
+        let words = match words {
+            ["run", cancel, reason] => ["run", cancel, &held, reason, &summary].to_vec(),
+            [answer, option, message] => [answer, &held, option, message, &summary].to_vec(),
+        };
+        asked(&words).done();
+        until_status(&home, &held, status);
+    }
+    home.sluice(&["task", "cancel", id, "--yes"]).done();
+    home.sluice(&["stop"]).done();
+    for secret in [known, &form] {
         assert_eq!(holding(&home.place(), secret.as_bytes()), Vec::<String>::new(), "{secret}");
     }
 }
