@@ -6,10 +6,12 @@
 //! fails in a way that waiting does not heal, the host ends and says why.
 
 mod asked;
+mod keep;
 mod owning;
 mod threads;
 
 pub use asked::Asked;
+pub use keep::Keep;
 pub use owning::{Claim, Fence, Unfenced};
 
 use std::cell::RefCell;
@@ -185,7 +187,7 @@ pub struct Parts {
     /// Who wants to know of changes.
     pub observer: Box<dyn Observer>,
     /// For how long what is over is kept; `None`: for good.
-    pub keep: Option<Duration>,
+    pub keep: Option<Keep>,
 }
 
 /// A loop that is going round.

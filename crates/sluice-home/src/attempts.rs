@@ -15,7 +15,7 @@ use crate::ground::Ground;
 /// Removes what is left of tasks that were deleted, and of tasks and runs that the store does not know any more.
 pub(crate) fn sweep(ground: &Ground) {
     let Ok(sessions) = ground.sessions.list() else { return };
-    let keep = ground.config().retention.keep();
+    let keep = ground.term();
     let live = ground.places.sessions().join("live");
     let is_past = |id: &SessionId| keep.is_some_and(|keep| is_older(&live.join(id.as_str()), keep));
     // One that lives all the same says no, and stays.
@@ -32,7 +32,7 @@ pub(crate) fn sweep(ground: &Ground) {
 /// Removes the folders of tasks that the store does not know any more, once they are as old as ended work gets. A task is
 /// written into its folder before it is stored, and a store that was put back may not know one that it will know again.
 pub(crate) fn sweep_tasks(ground: &Ground) {
-    let Some(keep) = ground.config().retention.keep() else { return };
+    let Some(keep) = ground.term() else { return };
     let all = ground.places.home().join("tasks");
     for project in names(&all) {
         for id in names(&all.join(&project)) {

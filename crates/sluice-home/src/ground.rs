@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use sluice_api::Problem;
 use sluice_api::project::Project;
@@ -13,7 +13,7 @@ use sluice_core::task::session::{Session, SessionId as Number};
 use sluice_core::task::{Event, Evidence, Input};
 use sluice_engine::actor::{Remark, Said};
 use sluice_engine::codec::task_event;
-use sluice_engine::host::Reporter;
+use sluice_engine::host::{Keep, Reporter};
 use sluice_engine::reactor::Message;
 use sluice_worker::process::Identity;
 use sluice_worker::session::SessionId;
@@ -29,8 +29,8 @@ use crate::hands::Waits;
 use crate::hands::run::Worktrees;
 use crate::house::House;
 use crate::lane::Lane;
+use crate::later::Later;
 use crate::mirrors::Mirrors;
-use crate::patrols::Later;
 use crate::projects::Projects;
 use crate::rooms::Rooms;
 use crate::tasks::{Seen, Tasks, stream};
@@ -77,6 +77,8 @@ pub struct Ground {
     pub(crate) lane: Lane,
     /// What is asked for again and again, of tasks.
     pub(crate) waits: Waits,
+    /// For how long what is over is kept, as the engine was started.
+    keep: Option<Keep>,
     /// What is known beside tasks and runs.
     pub(crate) house: House,
     /// Workers elsewhere.
@@ -110,10 +112,13 @@ impl Ground {
         tasks: Arc<Tasks>,
         clock: Arc<WallClock>,
         house: House,
-    ) -> Ground {
-        Ground {
-            threads: Threads::new(bench.log.clone()),
-            lane: Lane::new(bench.log.clone()),
+        keep: Option<Keep>,
+    ) -> std::io::Result<Ground> {
+        let later = Later::start(clock.clone())?;
+        let threads = || Threads::new(bench.log.clone(), later.clone());
+        Ok(Ground {
+            threads: threads(),
+            lane: Lane::new(threads()),
             waits: Waits::default(),
             bench,
             projects,
@@ -129,10 +134,16 @@ impl Ground {
             worktrees: Worktrees::default(),
             uprooted: Mutex::default(),
             mirrors: Mirrors::default(),
-            later: Later::default(),
+            later,
+            keep,
             house,
             crabs: Crabs::default(),
-        }
+        })
+    }
+
+    /// For how long what is over is kept now; `None`: nothing is forgotten.
+    pub(crate) fn term(&self) -> Option<Duration> {
+        self.config().retention.keep().filter(|_| self.keep.is_some_and(|keep| keep.term().is_some()))
     }
 
     /// The project of a task and its worktrees.

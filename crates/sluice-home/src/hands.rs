@@ -332,6 +332,8 @@ fn with_last_words(what: String, outcome: &process::Outcome) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clock::WallClock;
+    use crate::later::Later;
     use crate::threads::Threads;
 
     #[test]
@@ -339,7 +341,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("engine.log");
         let log = Arc::new(Log::open(&path));
-        let threads = Threads::new(log.clone());
+        let later = Later::start(Arc::new(WallClock::default())).unwrap();
+        let threads = Threads::new(log.clone(), later);
         let (sender, outcomes) = std::sync::mpsc::channel();
         for number in 0..3 {
             let (log, sender) = (log.clone(), sender.clone());

@@ -6,7 +6,6 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::log::Log;
 use crate::threads::Threads;
 
 /// So many are at work in one repository: git has one at a time do what changes it.
@@ -72,10 +71,10 @@ pub(crate) struct Lane {
 }
 
 impl Lane {
-    /// As many places as the machine has cores.
-    pub(crate) fn new(log: Arc<Log>) -> Lane {
+    /// As many places as the machine has cores, for threads that do nothing else.
+    pub(crate) fn new(threads: Threads) -> Lane {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        Lane { state: Arc::default(), threads: Threads::new(log), most: cores.max(LEAST) }
+        Lane { state: Arc::default(), threads, most: cores.max(LEAST) }
     }
 
     /// Does something in a repository when it is the asker's turn. It must wait for nothing that is done here as well.
@@ -132,6 +131,16 @@ mod tests {
     use std::sync::mpsc::{Receiver, Sender, channel};
 
     use super::*;
+    use crate::clock::WallClock;
+    use crate::later::Later;
+    use crate::log::Log;
+
+    fn lane(most: usize) -> Lane {
+        let folder = tempfile::tempdir().unwrap();
+        let log = Arc::new(Log::open(&folder.path().join("engine.log")));
+        let later = Later::start(Arc::new(WallClock::default())).unwrap();
+        Lane { most, ..Lane::new(Threads::new(log, later)) }
+    }
 
     /// Something that says its name when it begins, and ends when it is let go.
     fn asks(
@@ -152,9 +161,7 @@ mod tests {
 
     #[test]
     fn few_are_at_work_in_one_repository_and_askers_take_turns() {
-        let folder = tempfile::tempdir().unwrap();
-        let log = Arc::new(Log::open(&folder.path().join("engine.log")));
-        let lane = Lane { most: LEAST, ..Lane::new(log) };
+        let lane = lane(LEAST);
         let (begun, heard) = channel();
         let many: Vec<Sender<()>> =
             ["m0", "m1", "m2", "m3"].into_iter().map(|name| asks(&lane, "/a", "many", name, &begun)).collect();
@@ -174,9 +181,7 @@ mod tests {
 
     #[test]
     fn a_panic_takes_no_place_for_good() {
-        let folder = tempfile::tempdir().unwrap();
-        let log = Arc::new(Log::open(&folder.path().join("engine.log")));
-        let lane = Lane { most: 1, ..Lane::new(log) };
+        let lane = lane(1);
         lane.run("/a", "first", || panic!("on purpose"));
         let (begun, heard) = channel();
         drop(asks(&lane, "/a", "second", "second", &begun));

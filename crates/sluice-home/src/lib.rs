@@ -28,6 +28,7 @@ mod house;
 mod identity;
 mod ids;
 mod lane;
+mod later;
 mod lists;
 pub mod lock;
 pub mod log;

@@ -1,17 +1,11 @@
 //! Patrols: recipes that start again when they have ended, and of which only the last few runs are kept.
 //!
-//! The wish to start again is an effect of the run that ended, so it outlives the engine. One thread waits for all of
-//! them: many patrols at rest must not take the threads of those who work.
-
-use std::collections::BTreeMap;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+//! The wish to start again is an effect of the run that ended, so it outlives the engine.
 
 use sluice_api::problem::{Problem, Status};
 use sluice_core::machine::RefusalCode;
 use sluice_core::run::End;
 use sluice_engine::actor::{Outcome, Said};
-use sluice_engine::host::Clock;
 use sluice_engine::reactor::Message;
 use sluice_store::StreamId;
 use sluice_worker::workspace::WorkspaceName;
@@ -26,63 +20,6 @@ use crate::tasks::unread;
 const REPEAT: &str = "repeat";
 /// So many runs of one patrol are looked through at once.
 const MOST_TURNS: usize = 10_000;
-/// How long nothing is waited for at most: a clock may be set.
-const LONGEST_WAIT: Duration = Duration::from_secs(60);
-
-type Work = Box<dyn FnOnce() + Send>;
-
-/// What is due at a later moment.
-#[derive(Default)]
-struct Due {
-    waiting: BTreeMap<(i64, u64), Work>,
-    count: u64,
-    is_looked_after: bool,
-}
-
-/// Does things later.
-#[derive(Clone, Default)]
-pub(crate) struct Later(Arc<(Mutex<Due>, Condvar)>);
-
-impl Later {
-    fn due(&self) -> MutexGuard<'_, Due> {
-        self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Does something when a moment has come. It must not take long.
-    pub(crate) fn at(&self, moment: i64, clock: &Arc<impl Clock + 'static>, work: impl FnOnce() + Send + 'static) {
-        let mut due = self.due();
-        due.count += 1;
-        let key = (moment, due.count);
-        due.waiting.insert(key, Box::new(work));
-        if !due.is_looked_after {
-            let (theirs, clock) = (self.clone(), clock.clone());
-            let thread = std::thread::Builder::new().name("later".into());
-            due.is_looked_after = thread.spawn(move || theirs.look_after(&*clock)).is_ok();
-        }
-        self.0.1.notify_one();
-    }
-
-    fn look_after(&self, clock: &dyn Clock) {
-        let mut due = self.due();
-        loop {
-            let now = clock.now().0;
-            let Some((at, _)) = due.waiting.first_key_value().map(|(key, _)| *key) else {
-                due.is_looked_after = false;
-                return;
-            };
-            if at <= now {
-                let work = due.waiting.pop_first();
-                drop(due);
-                work.into_iter().for_each(|(_, work)| work());
-                due = self.due();
-                continue;
-            }
-            let wait = Duration::from_millis(u64::try_from(at - now).unwrap_or(0)).min(LONGEST_WAIT);
-            due = self.0.1.wait_timeout(due, wait).unwrap_or_else(PoisonError::into_inner).0;
-        }
-    }
-}
-
 /// The first run of a patrol, and which turn this one is.
 pub(crate) fn turn(id: &str) -> (&str, u64) {
     let numbered = id.rsplit_once("-r").and_then(|(first, turn)| Some((first, turn.parse::<u64>().ok()?)));

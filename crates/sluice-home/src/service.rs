@@ -40,7 +40,7 @@ use sluice_core::machine::{ASKED, Refusal, RefusalCode};
 use sluice_core::task::input::Room;
 use sluice_core::task::{Asker, Input};
 use sluice_engine::actor::Said;
-use sluice_engine::host::{Asked, Claim, Host, Parts, Reporter};
+use sluice_engine::host::{Asked, Claim, Host, Keep, Parts, Reporter};
 use sluice_engine::reactor::{Answer, Message, Recorded};
 use sluice_engine::workers::{Offer, WorkerId};
 use sluice_store::{Meaning, Store, StoreError};
@@ -101,10 +101,13 @@ impl Service {
         let (tasks, observer) = Tasks::start(&store, Arc::new(Dialect)).map_err(|error| closed(&error))?;
         verify(&store, &tasks)?;
         let (owner, fence) = claim(&places, &settings.config(), &store, &log)?;
-        let keep = settings.config().retention.keep();
+        let term = settings.config().retention.keep();
+        let keep = term.map(|term| Keep::new(&mut *store.reader()?, &*clock, term)).transpose();
+        let keep = keep.map_err(|error| closed(&error))?;
         let house = House::read(&tasks)?;
         let bench = Workbench::open(places, settings, program, log)?.fenced(fence.clone());
-        let ground = Ground::new(bench, projects, tasks, clock.clone(), house);
+        let ground = Ground::new(bench, projects, tasks, clock.clone(), house, keep)
+            .map_err(|error| Problem::fault(error.to_string()))?;
         let ground = Arc::new(ground);
         // Without it what a script leaves behind is recognised by its environment alone.
         let strays = Strays::adopt().unwrap_or_default();

@@ -1,23 +1,31 @@
 //! Threads that carry out what may take its time: as many as are needed, up to a limit; whoever has nothing to do ends.
 
 use std::collections::VecDeque;
+use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use crate::later::Later;
 use crate::log::Log;
 
 /// So much is carried out at once; the rest waits its turn.
 const MOST: usize = 256;
 /// A thread that had nothing to do for so long ends.
 const IDLE: Duration = Duration::from_secs(10);
+/// A machine that has no thread to give is asked again after so long.
+const AGAIN: Duration = Duration::from_secs(1);
 
 type Work = Box<dyn FnOnce() + Send>;
+/// What starts a thread.
+type Start = fn(Work) -> io::Result<()>;
 
 #[derive(Default)]
 struct State {
     waiting: VecDeque<Work>,
     threads: usize,
     idle: usize,
+    /// No thread was to be had, and one is asked for later.
+    is_short: bool,
 }
 
 /// The threads.
@@ -25,25 +33,45 @@ struct State {
 pub(crate) struct Threads {
     shared: Arc<(Mutex<State>, Condvar)>,
     log: Arc<Log>,
+    later: Later,
+    start: Start,
 }
 
 impl Threads {
     /// No thread yet.
-    pub(crate) fn new(log: Arc<Log>) -> Threads {
-        Threads { shared: Arc::default(), log }
+    pub(crate) fn new(log: Arc<Log>, later: Later) -> Threads {
+        let start = |work| std::thread::Builder::new().name("hands".into()).spawn(work).map(drop);
+        Threads { shared: Arc::default(), log, later, start }
     }
 
     /// Carries something out, soon.
     pub(crate) fn run(&self, work: impl FnOnce() + Send + 'static) {
         let mut state = self.lock();
         state.waiting.push_back(Box::new(work));
-        if state.idle >= state.waiting.len() || state.threads >= MOST {
-            return self.shared.1.notify_one();
+        self.shared.1.notify_one();
+        self.begin(&mut state);
+    }
+
+    /// Starts another thread if those that are there do not suffice. Without one it is tried again, because they may be at
+    /// what takes hours, and there may be none.
+    fn begin(&self, state: &mut State) {
+        if state.idle >= state.waiting.len() || state.threads >= MOST || state.is_short {
+            return;
         }
         let theirs = self.clone();
-        let thread = std::thread::Builder::new().name("hands".into()).spawn(move || theirs.work());
-        // Without another thread those that are there do it, one after the other.
-        state.threads += usize::from(thread.is_ok());
+        match (self.start)(Box::new(move || theirs.work())) {
+            Ok(()) => state.threads += 1,
+            Err(error) => {
+                self.log.line(&format!("no thread can be started, so that some work waits: {error}"));
+                state.is_short = true;
+                let theirs = self.clone();
+                self.later.after(AGAIN, move || {
+                    let mut state = theirs.lock();
+                    state.is_short = false;
+                    (0..state.waiting.len()).for_each(|_| theirs.begin(&mut state));
+                });
+            }
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -78,4 +106,42 @@ impl Threads {
 pub(crate) fn words(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
     format!("a fault of Sluice's own: {}", text.unwrap_or("it panicked"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::mpsc;
+
+    use super::*;
+    use crate::clock::WallClock;
+
+    #[test]
+    fn what_finds_no_thread_is_done_once_there_is_one() {
+        static REFUSALS: AtomicUsize = AtomicUsize::new(2);
+        let folder = tempfile::tempdir().unwrap();
+        let log = Arc::new(Log::open(&folder.path().join("engine.log")));
+        let later = Later::start(Arc::new(WallClock::default())).unwrap();
+        let mut threads = Threads::new(log, later);
+        threads.start =
+            |work| match REFUSALS.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)) {
+                Ok(_) => Err(io::Error::from(io::ErrorKind::WouldBlock)),
+                Err(_) => std::thread::Builder::new().spawn(work).map(drop),
+            };
+        // Each waits for the other: one thread for both is too few.
+        let ((here, there), done) = ((mpsc::channel(), mpsc::channel()), mpsc::channel());
+        for (mine, other) in [(here.0, there.1), (there.0, here.1)] {
+            let done = done.0.clone();
+            threads.run(move || {
+                mine.send(()).unwrap();
+                other.recv().unwrap();
+                done.send(()).unwrap();
+            });
+        }
+        drop(done.0);
+        assert_eq!(done.1.iter().count(), 2);
+        assert_eq!(REFUSALS.load(Ordering::SeqCst), 0);
+        let said = std::fs::read_to_string(folder.path().join("engine.log")).unwrap();
+        assert_eq!(said.matches("no thread can be started").count(), 2, "{said}");
+    }
 }

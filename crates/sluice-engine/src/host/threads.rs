@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use sluice_store::{Append, Conflict, Meaning, Order, Query, Reader, StoreError, StreamId, Writer};
 
-use super::{Clock, Event, Hindrance};
+use super::{Clock, Event, Hindrance, Keep};
 use crate::loader::{Loader, Trouble};
 use crate::reactor::Message;
 
@@ -110,27 +110,28 @@ fn retry_after(error: StoreError) -> Result<Duration, StoreError> {
 pub(super) struct Tidying {
     reader: Box<dyn Reader>,
     clock: Arc<dyn Clock>,
-    keep: Duration,
+    keep: Keep,
     looked: Option<Instant>,
 }
 
 impl Tidying {
-    pub(super) fn new(reader: Box<dyn Reader>, clock: Arc<dyn Clock>, keep: Duration) -> Self {
+    pub(super) fn new(reader: Box<dyn Reader>, clock: Arc<dyn Clock>, keep: Keep) -> Self {
         Tidying { reader, clock, keep, looked: None }
     }
 
     /// Looks, unless it did so a short while ago. What cannot be done now is done the next time.
     fn look(&mut self, writer: &SharedWriter) {
+        let Some(term) = self.keep.term() else { return };
         if self.looked.is_none_or(|looked| looked.elapsed() >= TIDY) {
             self.looked = Some(Instant::now());
-            let _ = self.forget(writer);
+            let _ = self.forget(writer, term);
         }
     }
 
     /// Goes along the streams, oldest first. One that began after the line cannot have ended before it, so the walk
     /// ends there, and costs nothing for all that is younger.
-    fn forget(&mut self, writer: &SharedWriter) -> Result<(), StoreError> {
-        let line = self.clock.now().0.saturating_sub(i64::try_from(self.keep.as_millis()).unwrap_or(i64::MAX));
+    fn forget(&mut self, writer: &SharedWriter, term: Duration) -> Result<(), StoreError> {
+        let line = self.clock.now().0.saturating_sub(i64::try_from(term.as_millis()).unwrap_or(i64::MAX));
         let mut query = Query { order: Order::Oldest, limit: PAGE, ..Query::default() };
         loop {
             let page = self.reader.list(&query)?;
@@ -256,11 +257,14 @@ mod tests {
         ];
         locked(&writer).append(streams.into()).expect("stored");
         let reader = || store.reader().expect("a reader");
-        let mut tidying = Tidying::new(reader(), Arc::new(At(60_000)), Duration::from_secs(30));
-        tidying.look(&writer);
-        let query = Query { order: Order::Oldest, ..Query::default() };
-        let left: Vec<String> =
-            reader().list(&query).expect("a page").items.iter().map(|it| it.stream.to_string()).collect();
-        assert_eq!(left, ["begun-long-ago-and-open", "begun-long-ago-over-now", "young"]);
+        let left_at = |now: i64| {
+            let keep = Keep::new(&mut *reader(), &At(now), Duration::from_secs(30)).expect("a term");
+            Tidying::new(reader(), Arc::new(At(now)), keep).look(&writer);
+            let query = Query { order: Order::Oldest, ..Query::default() };
+            let page = reader().list(&query).expect("a page");
+            page.items.iter().map(|it| it.stream.to_string()).collect::<Vec<_>>()
+        };
+        assert_eq!(left_at(i64::MAX).len(), 4, "a clock that jumped over the term is not believed at once");
+        assert_eq!(left_at(60_000), ["begun-long-ago-and-open", "begun-long-ago-over-now", "young"]);
     }
 }

@@ -219,7 +219,7 @@ impl Crabs {
         let (weak, id) = (Arc::downgrade(ground), id.to_owned());
         let Some(comings) = self.inner().crabs.get(&id).map(|crab| crab.comings) else { return };
         let moment = ground.clock.now().0.saturating_add(ground.config().workers.reconnect());
-        ground.later.at(moment, &ground.clock, move || {
+        ground.later.at(moment, move || {
             let Some(ground) = weak.upgrade() else { return };
             // An engine that was stopped meanwhile has heard nobody: it waits once more.
             if ground.clock.now().0.saturating_sub(moment) > ground.config().workers.reconnect() / 3 {
@@ -334,7 +334,7 @@ pub(super) fn unknown(id: &str) -> Problem {
 fn await_listening(ground: &Arc<Ground>, id: &str, comings: u64) {
     let (weak, id) = (Arc::downgrade(ground), id.to_owned());
     let moment = ground.clock.now().0.saturating_add(ground.config().workers.reconnect());
-    ground.later.at(moment, &ground.clock, move || {
+    ground.later.at(moment, move || {
         let Some(ground) = weak.upgrade() else { return };
         let mut inner = ground.crabs.inner();
         if let Some(crab) = inner.crabs.get_mut(&id).filter(|crab| crab.comings == comings) {

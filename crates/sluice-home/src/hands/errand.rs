@@ -100,8 +100,8 @@ impl Errand {
                 ground.clock.now().0.saturating_add(i64::try_from(wait.as_millis()).unwrap_or(i64::MAX))
             }
         };
-        let (later, clock) = (ground.later.clone(), ground.clock.clone());
+        let later = ground.later.clone();
         drop(ground);
-        later.at(at, &clock, move || self.go());
+        later.at(at, move || self.go());
     }
 }
