@@ -34,7 +34,7 @@ const LOCK_PATIENCE: Duration = Duration::from_secs(10);
 
 /// What every call is told. Housekeeping in the background would outlive the call, and a hook could change what is
 /// being kept. References wait for each other's locks. No program says anything about signatures in between.
-const SETTINGS: [&str; 13] = [
+const SETTINGS: [&str; 14] = [
     "gc.auto=0",
     "maintenance.auto=false",
     "core.fsmonitor=false",
@@ -43,6 +43,7 @@ const SETTINGS: [&str; 13] = [
     "core.quotePath=true",
     "submodule.recurse=false",
     "advice.detachedHead=false",
+    "advice.graftFileDeprecated=false",
     "color.ui=false",
     "log.showSignature=false",
     "i18n.commitEncoding=UTF-8",

@@ -245,14 +245,14 @@ impl Ready<'_> {
             Strategy::Squash => (How::Squash, commit_tree(repository, &merged()?, &[&start], message)?),
             Strategy::Rebase => {
                 let new = replay::replayed(&turn, (branch, into), &start, work)?;
-                if replay::tree(repository, &new)? != merged()? {
+                if repository.tree(&new)? != merged()? {
                     return Err(GitError::OtherContent { branch: branch.to_owned(), into: into.to_owned() });
                 }
                 (How::Rebase, new)
             }
         };
         if matches!(how, How::Squash | How::Rebase) {
-            if replay::tree(repository, &new)? == replay::tree(repository, &start)? {
+            if repository.tree(&new)? == repository.tree(&start)? {
                 return Err(GitError::NothingToMerge { branch: branch.to_owned(), into: into.to_owned() });
             }
             keep(&new)?;

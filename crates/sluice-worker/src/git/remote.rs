@@ -4,6 +4,7 @@
 //! and a branch is deleted only where it was last seen, with all its commits merged.
 
 use super::{GitError, Repository, said};
+use crate::merge::{Turn, merged_tree};
 use crate::workspace::keep_tip;
 
 /// What became of a branch on the remote that was to be deleted.
@@ -46,8 +47,10 @@ impl Repository {
         Err(GitError::Push { remote: remote.to_owned(), what: format!("`{branch}`"), said: said(&ended) })
     }
 
-    /// Deletes a branch on the remote if all of it is merged: the default branch there has its newest commit, or it is
-    /// the commit that is known to be merged, and then it is kept for this task. What a colleague has pushed since stays.
+    /// Deletes a branch on the remote if all of it is merged there: the default branch of the remote has its newest
+    /// commit, or that commit is known to be merged and the default branch of the remote has all it changes, as after a
+    /// squash. It is kept for this task first. What a colleague has pushed since stays, and so does what was merged only
+    /// here.
     pub fn delete_remote_branch(&self, branch: &str, task: &str, merged: Option<&str>) -> Result<Gone, GitError> {
         self.check_branch(branch)?;
         if branch == self.default_branch() {
@@ -58,22 +61,23 @@ impl Repository {
             let what = format!("the deletion of `{branch}`");
             GitError::Push { remote: remote.clone(), what, said }
         };
-        let reference = format!("refs/heads/{branch}");
-        let ended = self.call().network().args(["ls-remote", "--quiet", "--", &remote, &reference]).answer()?;
+        let (reference, default) = (format!("refs/heads/{branch}"), format!("refs/heads/{}", self.default_branch()));
+        let call = self.call().network().args(["ls-remote", "--quiet", "--", &remote, &reference, &default]);
+        let ended = call.answer()?;
         if ended.code != Some(0) {
             return Err(failed(said(&ended)));
         }
         let listed = String::from_utf8_lossy(&ended.stdout).into_owned();
-        let tip = listed.lines().filter_map(|line| line.split_once('\t')).find(|(_, name)| *name == reference);
-        let Some((tip, _)) = tip else { return Ok(Gone::NotThere) };
-        self.refresh(&remote, self.default_branch())?;
-        let into = self.commit(&format!("refs/remotes/{remote}/{}", self.default_branch()))?;
-        // What is not known here cannot be in the default branch, which has just been fetched.
-        let is_in = match &into {
-            Some(into) => self.commit(tip)?.is_some() && self.is_ancestor(tip, into)?,
+        let at = |wanted: &str| {
+            let mut refs = listed.lines().filter_map(|line| line.split_once('\t'));
+            refs.find(|(_, name)| *name == wanted).map(|(commit, _)| commit)
+        };
+        let Some(tip) = at(&reference) else { return Ok(Gone::NotThere) };
+        let is_in = match at(&default) {
+            Some(into) => self.is_merged_there(&remote, branch, (tip, into), merged)?,
             None => false,
         };
-        if !is_in && merged != Some(tip) {
+        if !is_in {
             return Ok(Gone::Stays { remote, tip: tip.to_owned() });
         }
         keep_tip(self, &format!("refs/remotes/{remote}/{branch}"), branch, tip, task)?;
@@ -84,6 +88,36 @@ impl Repository {
             return Err(failed(said(&ended)));
         }
         Ok(Gone::Deleted)
+    }
+
+    /// Whether the default branch of the remote, which is at `into`, has all of a branch that is at `tip`.
+    fn is_merged_there(
+        &self,
+        remote: &str,
+        branch: &str,
+        (tip, into): (&str, &str),
+        merged: Option<&str>,
+    ) -> Result<bool, GitError> {
+        if self.commit(into)?.is_none() {
+            self.refresh(remote, self.default_branch())?;
+        }
+        // What is not known here cannot be in a default branch that is.
+        if self.commit(into)?.is_none() || self.commit(tip)?.is_none() {
+            return Ok(false);
+        }
+        if self.is_ancestor(tip, into)? {
+            return Ok(true);
+        }
+        if merged != Some(tip) || self.call().args(["merge-base", tip, into]).maybe()?.is_none() {
+            return Ok(false);
+        }
+        // Merged there as other commits, it changes nothing any more.
+        let turn = Turn::take(self)?;
+        match merged_tree(&turn, (branch, self.default_branch()), None, into, tip) {
+            Ok(tree) => Ok(tree == self.tree(into)?),
+            Err(GitError::Conflict { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     /// Looks where a branch is on the remote. That it cannot be seen is for the push to say.

@@ -109,8 +109,13 @@ impl Repository {
             }
         };
         let Some(commit) = commit else { return Ok(None) };
-        let tree = self.call().args(["rev-parse", "--verify", &format!("{commit}^{{tree}}")]).text()?;
+        let tree = self.tree(&commit)?;
         Ok(Some((commit, tree)))
+    }
+
+    /// The content of a commit.
+    pub(crate) fn tree(&self, commit: &str) -> Result<String, GitError> {
+        self.call().args(["rev-parse", "--verify", &format!("{commit}^{{tree}}")]).text()
     }
 
     /// The same in the user's name, or in ours if the user has none.

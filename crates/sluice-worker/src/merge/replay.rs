@@ -18,11 +18,6 @@ pub(super) fn holds(repository: &Repository, work: &str, made: Option<&str>, com
     }
 }
 
-/// The content of a commit.
-pub(super) fn tree(repository: &Repository, commit: &str) -> Result<String, GitError> {
-    repository.call().args(["rev-parse", "--verify", &format!("{commit}^{{tree}}")]).text()
-}
-
 /// Makes the commits of the work anew, one after the other, in memory. Merges among them are left out.
 pub(super) fn replayed(turn: &Turn<'_>, names: (&str, &str), start: &str, work: &str) -> Result<String, GitError> {
     let repository = turn.repository;
@@ -31,7 +26,7 @@ pub(super) fn replayed(turn: &Turn<'_>, names: (&str, &str), start: &str, work: 
     for commit in call.text()?.lines() {
         let parent = format!("{commit}^");
         let made = merged_tree(turn, names, Some(&parent), &onto, commit)?;
-        if made != tree(repository, &onto)? {
+        if made != repository.tree(&onto)? {
             onto = anew(repository, commit, &made, &onto)?;
         }
     }

@@ -174,14 +174,18 @@ fn branches_on_the_remote_are_deleted_only_if_all_of_them_is_merged() {
         repository.push_branch("task").unwrap();
     }
     assert_eq!(ground.sh(&folder, "git rev-parse --abbrev-ref 'task@{upstream}'"), "origin/task");
-    // Not merged at all, then merged by a pull request that squashed it, then in the default branch.
+    // Not merged at all, then only here, then there by a pull request that squashed it, then in the default branch.
     let stays = |tip: &str| Gone::Stays { remote: "origin".to_owned(), tip: tip.to_owned() };
+    for merged in [None, Some(tip.as_str())] {
+        assert_eq!(repository.delete_remote_branch("task", "t", merged).unwrap(), stays(&tip));
+    }
+    ground.sh(&ground.path(""), "git clone -q -b main remote.git forge; cd forge; git config user.name t; git config user.email t@t; git merge -q --squash origin/task; git commit -qm squashed; echo y > y; git add y; git commit -qm y; git push -q origin main");
     assert_eq!(repository.delete_remote_branch("task", "t", None).unwrap(), stays(&tip));
     assert_eq!(repository.delete_remote_branch("task", "t", Some(&tip)).unwrap(), Gone::Deleted);
     assert_eq!(repository.delete_remote_branch("task", "t", Some(&tip)).unwrap(), Gone::NotThere);
     assert!(matches!(repository.delete_remote_branch("main", "t", None).unwrap_err(), GitError::DefaultBranch { .. }));
     repository.push_branch("task").unwrap();
-    ground.sh(&folder, "git merge -q task; git push -q origin main");
+    ground.sh(&folder, "git pull -q --ff-only origin main; git merge -q -m merged task; git push -q origin main");
     assert_eq!(repository.delete_remote_branch("task", "t", None).unwrap(), Gone::Deleted);
     assert!(matches!(repository.push_branch("none").unwrap_err(), GitError::NoBranch { .. }));
     // Someone else pushed to it: that stays.

@@ -150,15 +150,17 @@ fn a_worker_that_goes_on_committing_gets_nothing_in_and_loses_nothing() {
     assert!(!home.git(&["for-each-ref", &format!("refs/sluice/keep/{id}")]).is_empty());
 }
 
+/// What became of the branch on the remote, and why.
+fn skipped(answer: &serde_json::Value) -> (String, String) {
+    let effects = answer["transition"]["effects"].as_array().unwrap().clone();
+    let effect = effects.into_iter().find(|it| it["action"] == "delete_remote_branch").unwrap();
+    (effect["status"].as_str().unwrap().to_owned(), effect["error"].as_str().unwrap_or_default().to_owned())
+}
+
 #[test]
 fn a_branch_on_the_remote_goes_only_when_all_of_it_is_merged() {
     let forge = Forge::new();
     let home = &forge.home;
-    let skipped = |answer: &serde_json::Value| {
-        let effects = answer["transition"]["effects"].as_array().unwrap().clone();
-        let effect = effects.into_iter().find(|it| it["action"] == "delete_remote_branch").unwrap();
-        (effect["status"].as_str().unwrap().to_owned(), effect["error"].as_str().unwrap_or_default().to_owned())
-    };
     let push = "git push -q origin HEAD";
     let colleague = |branch: &str| {
         let script = format!(
@@ -235,4 +237,36 @@ fn that_a_merge_was_not_pushed_is_told_and_stays_told() {
     let task = home.until(&id, "settled", |task| task["attention"].to_string().contains("delete_remote_branch"));
     let attention = task["attention"].as_str().unwrap().to_owned();
     assert!(attention.starts_with("merged, not pushed: ") && attention.contains("git push origin main"), "{attention}");
+}
+
+/// The remote takes branches and does not take the default branch: then the branch is all that it has of the work.
+#[test]
+fn a_branch_on_the_remote_stays_when_the_merge_was_not_pushed() {
+    let forge = Forge::new();
+    let home = &forge.home;
+    for strategy in ["ff", "squash"] {
+        let id = home.create(strategy, PASSES, &[]);
+        let folder = PathBuf::from(home.until_status(&id, "reviewing")["workspace"].as_str().unwrap());
+        sh(home, &folder, "git push -q origin HEAD");
+        forge.remote("printf '#!/bin/sh\\n[ $1 != refs/heads/main ]\\n' > hooks/update; chmod +x hooks/update");
+        let before = forge.remote("git for-each-ref");
+        let answer = home.json(&["task", "merge", &id, "--strategy", strategy]);
+        let notes = answer["notes"].to_string();
+        assert!(notes.contains("merged, not pushed: ") && !notes.contains("grafts"), "{notes}");
+        let (status, why) = skipped(&answer);
+        assert!(status == "skipped" && why.contains(&format!("`{strategy}` stays on `origin`")), "{status} {why}");
+        assert_eq!(forge.remote("git for-each-ref"), before, "{strategy}");
+        // Pushed later, it does not stand in the way of the next.
+        forge.remote("rm hooks/update");
+        home.git(&["push", "--quiet", "origin", "main"]);
+    }
+    // The same ways of merging, pushed at once: nothing of them is only on the branch.
+    for strategy in ["squash", "rebase"] {
+        let branch = format!("{strategy}-pushed");
+        let id = home.create(&branch, PASSES, &[]);
+        let folder = PathBuf::from(home.until_status(&id, "reviewing")["workspace"].as_str().unwrap());
+        sh(home, &folder, "git push -q origin HEAD");
+        assert_eq!(skipped(&home.json(&["task", "merge", &id, "--strategy", strategy])).0, "done");
+    }
+    assert_eq!(forge.remote("git branch --format='%(refname:short)'"), "ff\nmain\nsquash");
 }
