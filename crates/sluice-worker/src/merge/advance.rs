@@ -7,7 +7,7 @@
 //! see [`recover`]. One at a time for a branch, whatever home it is asked from.
 
 use std::fs::{self, File};
-use std::io::{ErrorKind, Write};
+use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -125,17 +125,36 @@ impl Checkout {
         fs::read(self.lock()).is_ok_and(|bytes| bytes.starts_with(MARK.as_bytes()))
     }
 
-    /// Takes the lock of the index, as git would. Another git is waited for, for a bounded time.
+    /// Our mark, before it is the lock.
+    fn mark(&self) -> PathBuf {
+        self.admin.join("sluice-mark")
+    }
+
+    /// Takes the lock of the index, as git would. Another git is waited for, for a bounded time. The lock is never there
+    /// without our mark, so that whoever comes after a power cut or a full disk knows whose it is.
     pub(super) fn lock_index(&self) -> Result<(), GitError> {
+        let mark = self.mark();
+        let locked = self.write_mark().map_err(GitError::file("cannot write", &mark)).and_then(|()| self.link(&mark));
+        remove(&mark).and(locked)
+    }
+
+    fn write_mark(&self) -> io::Result<()> {
+        match fs::remove_file(self.mark()) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+            Ok(()) | Err(_) => {}
+        }
+        let mut file = File::create_new(self.mark())?;
+        writeln!(file, "{MARK}: process {}", std::process::id())?;
+        file.sync_all()
+    }
+
+    /// A link, unlike a rename, is refused while another git has the lock.
+    fn link(&self, mark: &Path) -> Result<(), GitError> {
         let path = self.lock();
         let deadline = Instant::now() + PATIENCE;
         loop {
-            match File::create_new(&path) {
-                Ok(mut file) => {
-                    let written =
-                        writeln!(file, "{MARK}: process {}", std::process::id()).and_then(|()| file.sync_all());
-                    return written.map_err(GitError::file("cannot write", &path));
-                }
+            match fs::hard_link(mark, &path) {
+                Ok(()) => return Ok(()),
                 Err(error) if error.kind() == ErrorKind::AlreadyExists && Instant::now() < deadline => {
                     // git does not say when it lets go of a lock, so one asks again.
                     std::thread::park_timeout(Duration::from_millis(20));
@@ -150,6 +169,7 @@ impl Checkout {
 
     /// Lets go of the lock, if it is ours.
     pub(super) fn unlock_index(&self) -> Result<(), GitError> {
+        remove(&self.mark())?;
         if !self.is_locked_by_us() {
             return Ok(());
         }

@@ -2,6 +2,7 @@
 //! good, and what is the user's own is not touched.
 
 use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use sluice_worker::git::{GitError, Repository};
 use sluice_worker::merge::{How, Request, make_good, merge};
@@ -157,4 +158,43 @@ fn a_lock_that_is_not_ours_stays() {
         merge(&ground.repository(), &Request { branch: "task", ..Request::default() }).unwrap().how,
         How::FastForward
     );
+}
+
+/// Whoever finds the lock after a power cut at any moment knows whose it is.
+#[test]
+fn our_lock_is_never_there_without_our_mark() {
+    let ground = Ground::new();
+    let folder = ground.repository_folder();
+    let (lock, mark, is_over) =
+        (folder.join(".git/index.lock"), folder.join(".git/sluice-mark"), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        let watching = scope.spawn(|| {
+            let mut seen = 0;
+            while !is_over.load(Ordering::Relaxed) {
+                match fs::read(&lock) {
+                    Ok(bytes) if bytes.is_empty() => return None,
+                    Ok(_) => seen += 1,
+                    Err(_) => {}
+                }
+            }
+            Some(seen)
+        });
+        for turn in 0..10 {
+            let commit = format!("git branch -f task $(git commit-tree -p main -m {turn} main^{{tree}})");
+            ground.sh(&folder, &commit);
+            merge(&ground.repository(), &Request { branch: "task", ..Request::default() }).unwrap();
+        }
+        is_over.store(true, Ordering::Relaxed);
+        assert!(watching.join().unwrap().expect("an empty lock was seen") > 0);
+    });
+    assert!(!mark.exists());
+    // The power went after the mark was written, or linked.
+    for damage in [
+        "printf 'sluice mer' > .git/sluice-mark",
+        "echo 'sluice merges here: process 1' > .git/sluice-mark; ln .git/sluice-mark .git/index.lock",
+    ] {
+        ground.sh(&folder, damage);
+        make_good(&ground.repository()).unwrap();
+        assert!(!mark.exists() && !lock.exists(), "{damage}");
+    }
 }
