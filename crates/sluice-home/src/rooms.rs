@@ -6,30 +6,77 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use sluice_api::problem::{Problem, Status};
 use sluice_core::task::input::Room;
 use sluice_core::task::state::{Workspace, WorkspaceName};
-use sluice_worker::git::GitError;
 use sluice_worker::session::SessionId;
 use sluice_worker::workspace::{Pool, WorkspaceName as Number};
 
 use crate::ground::{Ground, session_of};
 
-/// For which task a worktree is promised, and to how many who ask for it.
+/// For whom a worktree is promised.
+#[derive(Debug, PartialEq, Eq)]
+enum Whose {
+    /// For this task.
+    Task(String),
+    /// For nobody: it is being removed.
+    Removal,
+}
+
+/// For whom a worktree is promised, and to how many who ask for it.
 #[derive(Debug)]
 struct Promise {
-    task: String,
+    whose: Whose,
     askers: usize,
+    /// Whoever asked first is still looking whether it can be had.
+    is_doubtful: bool,
     /// What takes it up is on its way to the store, and nobody waits for it any more.
     is_queued: bool,
 }
 
-/// Promises, by worktree.
+impl Promise {
+    fn is_for(&self, task: &str) -> bool {
+        match &self.whose {
+            Whose::Task(name) => name == task,
+            Whose::Removal => false,
+        }
+    }
+}
+
+/// Promises, by worktree. No git is waited for with them locked: every task of every project needs them.
 #[derive(Debug, Default)]
 pub struct Rooms {
     promised: Mutex<BTreeMap<String, Promise>>,
+    /// A doubt is over.
+    decided: Condvar,
+}
+
+/// A worktree that nobody else is promised until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Held<'a> {
+    rooms: &'a Rooms,
+    name: String,
+}
+
+impl Held<'_> {
+    /// It can be had: from now on it is promised.
+    fn promise(self) -> Room {
+        let name = self.name.clone();
+        self.rooms.promised().get_mut(&name).into_iter().for_each(|promise| promise.is_doubtful = false);
+        Room::Reserved(WorkspaceName(name))
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        let mut promised = self.rooms.promised();
+        if promised.get(&self.name).is_some_and(|promise| promise.is_doubtful) {
+            promised.remove(&self.name);
+        }
+        self.rooms.decided.notify_all();
+    }
 }
 
 impl Rooms {
@@ -39,35 +86,65 @@ impl Rooms {
 
     /// Promises a free worktree of this pool to a task: its own, if it has left one, else the first.
     pub fn reserve(&self, ground: &Ground, pool: &Pool, size: usize, task: &str) -> Room {
-        let mut promised = self.promised();
-        if let Some((name, promise)) = promised.iter_mut().find(|(_, promise)| promise.task == task) {
-            promise.askers += 1;
-            return Room::Reserved(WorkspaceName(name.clone()));
-        }
-        let open = ground.tasks.open();
-        // What was on its way is there, or its task is over: then the worktree is the task's own, or free.
-        let waits = |task: &str| open.iter().any(|seen| seen.id == task && had(&seen.state.workspace).is_none());
-        promised.retain(|_, promise| promise.askers > 0 || waits(&promise.task));
-        let in_use: Vec<&str> = open.iter().filter_map(|seen| had(&seen.state.workspace)).collect();
-        let living = ground.sessions.at_work();
         let mut numbers: Vec<Number> = (1..=u32::try_from(size).unwrap_or(u32::MAX)).map(Number::numbered).collect();
-        numbers.sort_by_key(|number| !is_lent_to(pool, number, task));
+        numbers.sort_by_cached_key(|number| !is_lent_to(pool, number, task));
         for number in numbers {
-            let folder = pool.folder(&number);
-            let name = folder.display().to_string();
-            let is_free = !in_use.contains(&name.as_str()) && !promised.contains_key(&name);
-            if is_free && !has_other_agents(&living, &folder, task) && is_given_back(ground, pool, &number, task) {
-                promised.insert(name.clone(), Promise { task: task.to_owned(), askers: 1, is_queued: false });
-                return Room::Reserved(WorkspaceName(name));
+            let promised = self.promised();
+            let is_doubtful =
+                |promised: &mut BTreeMap<_, Promise>| promised.values().any(|it| it.is_doubtful && it.is_for(task));
+            let mut promised = self.decided.wait_while(promised, is_doubtful).unwrap_or_else(PoisonError::into_inner);
+            if let Some((name, promise)) = promised.iter_mut().find(|(_, promise)| promise.is_for(task)) {
+                promise.askers += 1;
+                return Room::Reserved(WorkspaceName(name.clone()));
+            }
+            let held = self.hold(ground, &mut promised, &pool.folder(&number), Whose::Task(task.to_owned()));
+            drop(promised);
+            if let Some(held) = held
+                && is_given_back(ground, pool, &number, task)
+            {
+                return held.promise();
             }
         }
         Room::Full
     }
 
+    /// Keeps a worktree from everybody so that it can be removed, if nobody has it, is about to have it, or lives in it.
+    pub(crate) fn removal(&self, ground: &Ground, pool: &Pool, number: &Number) -> Option<Held<'_>> {
+        let held = self.hold(ground, &mut self.promised(), &pool.folder(number), Whose::Removal)?;
+        let is_nobodys = match pool.lent_to(number) {
+            Ok(binding) => binding.is_none_or(|binding| is_over(ground, &binding.task)),
+            Err(_) => false,
+        };
+        is_nobodys.then_some(held)
+    }
+
+    /// Keeps a worktree from everybody else, if no open task has it, nobody is promised it, and no other agent lives in it.
+    fn hold(
+        &self,
+        ground: &Ground,
+        promised: &mut BTreeMap<String, Promise>,
+        folder: &Path,
+        whose: Whose,
+    ) -> Option<Held<'_>> {
+        let open = ground.tasks.open();
+        // What was on its way is there, or its task is over: then the worktree is the task's own, or free.
+        let waits = |promise: &Promise| {
+            open.iter().any(|seen| promise.is_for(&seen.id) && had(&seen.state.workspace).is_none())
+        };
+        promised.retain(|_, promise| promise.askers > 0 || waits(promise));
+        let name = folder.display().to_string();
+        let is_had = open.iter().any(|seen| had(&seen.state.workspace) == Some(&name));
+        if is_had || promised.contains_key(&name) || has_other_agents(&ground.sessions.at_work(), folder, &whose) {
+            return None;
+        }
+        promised.insert(name.clone(), Promise { whose, askers: 1, is_doubtful: true, is_queued: false });
+        Some(Held { rooms: self, name })
+    }
+
     /// Somebody who asked for a task's worktree has taken it up, or never will.
     pub fn settle(&self, task: &str) {
         self.promised().retain(|_, promise| {
-            let is_its = promise.task == task;
+            let is_its = promise.is_for(task);
             promise.askers = promise.askers.saturating_sub(usize::from(is_its));
             !is_its || promise.askers > 0 || promise.is_queued
         });
@@ -79,7 +156,7 @@ impl Rooms {
             return; // it was promised nothing
         }
         if answer.as_ref().is_err_and(|problem| problem.status == Status::Accepted) {
-            self.promised().values_mut().filter(|it| it.task == task).for_each(|it| it.is_queued = true);
+            self.promised().values_mut().filter(|it| it.is_for(task)).for_each(|it| it.is_queued = true);
         }
         self.settle(task);
     }
@@ -91,8 +168,8 @@ fn is_lent_to(pool: &Pool, number: &Number, task: &str) -> bool {
 }
 
 /// Whether an agent lives in a folder that is not this task's.
-fn has_other_agents(living: &[(SessionId, PathBuf)], folder: &Path, task: &str) -> bool {
-    let is_others = |id: &SessionId| session_of(id).is_none_or(|(owner, _)| owner != task);
+fn has_other_agents(living: &[(SessionId, PathBuf)], folder: &Path, whose: &Whose) -> bool {
+    let is_others = |id: &SessionId| session_of(id).is_none_or(|(owner, _)| *whose != Whose::Task(owner));
     living.iter().any(|(id, works_in)| works_in.starts_with(folder) && is_others(id))
 }
 
@@ -111,15 +188,6 @@ fn is_given_back(ground: &Ground, pool: &Pool, number: &Number, task: &str) -> b
 /// Whether a task to which a worktree was lent is known not to be open. One that cannot be read may be.
 pub(crate) fn is_over(ground: &Ground, task: &str) -> bool {
     ground.tasks.load(task).is_ok_and(|seen| seen.is_none_or(|seen| !seen.card.open))
-}
-
-/// The worktrees of a pool that a task may have which is not among the open ones, because it cannot be read.
-pub(crate) fn in_doubt(ground: &Ground, pool: &Pool) -> Result<Vec<Number>, GitError> {
-    let may_be_had = |number: &Number| match pool.lent_to(number) {
-        Ok(binding) => binding.is_some_and(|binding| !is_over(ground, &binding.task)),
-        Err(_) => true,
-    };
-    Ok(pool.names()?.into_iter().filter(may_be_had).collect())
 }
 
 /// The worktree that a task has or is about to have.

@@ -2,7 +2,7 @@
 //!
 //! They are shown, and ended or given a task when a person says so. Nothing is lent to anybody in which they live.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use sluice_api::problem::{Problem, Status};
 use sluice_api::project::Project;
@@ -40,15 +40,6 @@ fn is_known(ground: &Ground, id: &SessionId) -> Result<bool, Problem> {
     }
     let run = id.as_str().split_once('.').map_or(id.as_str(), |(run, _)| run);
     Ok(ground.tasks.load_run(run)?.is_some_and(|seen| seen.state.end.is_none()))
-}
-
-/// The worktrees of a pool in which somebody lives.
-pub(crate) fn lived_in(ground: &Ground, pool: &Path) -> Vec<WorkspaceName> {
-    let name = |folder: &Path| {
-        let first = folder.strip_prefix(pool).ok()?.components().next()?;
-        WorkspaceName::new(first.as_os_str().to_str()?).ok()
-    };
-    ground.sessions.at_work().iter().filter_map(|(_, folder)| name(folder)).collect()
 }
 
 /// Why it is not known whose a worktree is. `task` is the open task that has it.

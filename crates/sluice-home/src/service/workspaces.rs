@@ -11,9 +11,8 @@ use sluice_worker::workspace::{Head, Kept as Keep, Kind, Pool, Target, Workspace
 
 use super::{Service, Who};
 use crate::clock::written;
-use crate::ground::pool_name;
 use crate::projects::{described, git};
-use crate::rooms::{had, in_doubt};
+use crate::rooms::had;
 use crate::strays;
 
 impl Service {
@@ -90,13 +89,8 @@ impl Service {
         who.must_be_person("clearing worktrees")?;
         for project in self.some_projects(project)? {
             let Ok(pool) = self.ground.projects.pool(&project) else { continue };
-            let open = self.ground.tasks.open();
-            let used = open.iter().filter_map(|seen| pool_name(had(&seen.state.workspace)?));
-            let lived_in = strays::lived_in(&self.ground, pool.root());
-            let in_doubt = in_doubt(&self.ground, &pool).map_err(|error| git(&error))?;
-            let swept = pool
-                .gc(&used.chain(lived_in).chain(in_doubt).collect::<Vec<_>>(), None)
-                .map_err(|error| git(&error))?;
+            let removal = |name: &WorkspaceName| self.ground.rooms.removal(&self.ground, &pool, name);
+            let swept = pool.gc(removal, None).map_err(|error| git(&error))?;
             if let Some(error) = swept.removed.iter().find_map(|swept| swept.outcome.as_ref().err()) {
                 return Err(git(error));
             }

@@ -29,12 +29,19 @@ pub struct Sweep {
 }
 
 impl Pool {
-    /// Removes the workspaces that are not in use. With `older_than` keeps of at least that age go too.
-    pub fn gc(&self, in_use: &[WorkspaceName], older_than: Option<Duration>) -> Result<Sweep, GitError> {
+    /// Removes workspaces, each if it is not in use when its turn comes: then it is kept from everybody by what
+    /// `removal` gives, until it is gone. With `older_than` keeps of at least that age go too.
+    pub fn gc<T>(
+        &self,
+        removal: impl Fn(&WorkspaceName) -> Option<T>,
+        older_than: Option<Duration>,
+    ) -> Result<Sweep, GitError> {
         let mut sweep = Sweep::default();
-        for name in self.names()?.into_iter().filter(|name| !in_use.contains(name)) {
+        for name in self.names()? {
             // A folder that is no worktree of this repository is not ours to remove.
-            if self.known(&name)?.is_some() {
+            if self.known(&name)?.is_some()
+                && let Some(_held) = removal(&name)
+            {
                 let outcome = self.sweep(&name);
                 sweep.removed.push(Swept { name, outcome });
             }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use sluice_worker::workspace::{Deleted, Kept, Pool, Target};
 
-use crate::ground::{Ground, binding, name};
+use crate::ground::{Ground, binding, but_the_first, name};
 
 /// What an agent leaves behind, and what is kept of it.
 const CASES: &[(&str, &str, &str)] = &[
@@ -299,14 +299,14 @@ fn work_of_destroyed_workspaces_comes_back() {
 fn swept_work_comes_back() {
     for case in CASES {
         let sweep = |pool: &Pool| {
-            assert!(pool.gc(&[name("1")], None).unwrap().removed.is_empty());
-            let mut sweep = pool.gc(&[], None).unwrap();
+            assert!(pool.gc(but_the_first, None).unwrap().removed.is_empty());
+            let mut sweep = pool.gc(|_| Some(()), None).unwrap();
             assert_eq!((sweep.removed.len(), sweep.pruned.len()), (1, 0));
             sweep.removed.remove(0).outcome.unwrap()
         };
         run(case, sweep, |_, pool, folder, title| {
             assert!(!folder.exists(), "{title}");
-            assert!(pool.gc(&[], None).unwrap().removed.is_empty(), "{title}");
+            assert!(pool.gc(|_| Some(()), None).unwrap().removed.is_empty(), "{title}");
         });
     }
 }
@@ -324,7 +324,7 @@ fn changes_that_git_was_told_not_to_see_come_back() {
             let kept = match how {
                 "release" => pool.release(&name("1"), "t-1").unwrap(),
                 "destroy" => pool.destroy(&name("1"), "t-1").unwrap(),
-                _ => pool.gc(&[], None).unwrap().removed.remove(0).outcome.unwrap(),
+                _ => pool.gc(|_| Some(()), None).unwrap().removed.remove(0).outcome.unwrap(),
             };
             let restored = ground.path("restored");
             pool.restore("t-1", kept.unwrap().number, &Target::Folder(restored.clone())).unwrap();
@@ -379,7 +379,7 @@ fn a_removed_folder_loses_what_was_in_it_and_nothing_else() {
             let kept = match how {
                 "release" => pool.release(&name("1"), "t-1").unwrap(),
                 "destroy" => pool.destroy(&name("1"), "t-1").unwrap(),
-                "gc" => pool.gc(&[], None).unwrap().removed.remove(0).outcome.unwrap(),
+                "gc" => pool.gc(|_| Some(()), None).unwrap().removed.remove(0).outcome.unwrap(),
                 _ => pool.acquire(&name("1"), &binding("t-1", "task"), None).unwrap().kept,
             };
             let what = kept.iter().flat_map(|it| &it.what).map(|it| format!("{it:?}")).collect::<Vec<_>>().join(" ");
@@ -444,7 +444,7 @@ fn a_release_that_was_broken_off_is_finished_by_the_next() {
     assert_eq!((third.number, pool.kept().unwrap().len()), (2, 2));
     // Killed while the folder was being removed.
     fs::create_dir_all(pool.root().join(".removed-7/dir")).unwrap();
-    pool.gc(&[name("1")], None).unwrap();
+    pool.gc(but_the_first, None).unwrap();
     assert!(!pool.root().join(".removed-7").exists());
 }
 
@@ -455,8 +455,8 @@ fn keeps_go_only_when_asked_and_old_enough() {
     let folder = pool.acquire(&name("1"), &binding("t-1", "task"), None).unwrap().folder;
     ground.sh(&folder, "echo x > x");
     let kept = pool.release(&name("1"), "t-1").unwrap().unwrap();
-    assert!(pool.gc(&[name("1")], Some(Duration::from_secs(3600))).unwrap().pruned.is_empty());
-    assert_eq!(pool.gc(&[name("1")], Some(Duration::ZERO)).unwrap().pruned.len(), 1);
+    assert!(pool.gc(but_the_first, Some(Duration::from_secs(3600))).unwrap().pruned.is_empty());
+    assert_eq!(pool.gc(but_the_first, Some(Duration::ZERO)).unwrap().pruned.len(), 1);
     assert!(pool.kept().unwrap().is_empty());
     let error = pool.restore("t-1", kept.number, &Target::Branch("b".to_owned())).unwrap_err();
     assert_eq!(error.to_string(), "nothing is kept as t-1/1; `sluice workspace list` shows what is kept");
