@@ -1,5 +1,6 @@
-//! Which branches are spoken for by tasks that are being created, and are not to be seen among the open ones yet: two that
-//! ask at the same time do not get the same, and neither does one that asks while another waits for the store.
+//! Which branches are spoken for by tasks that are being created or given another branch, and are not to be seen with it
+//! among the open ones yet: two that ask at the same time do not get the same, and neither does one that asks while
+//! another waits for the store.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -16,8 +17,37 @@ pub(crate) struct Branches(Mutex<BTreeMap<Branch, Claim>>);
 #[derive(Debug)]
 struct Claim {
     task: String,
+    /// How many ask for it, all for this task.
+    askers: usize,
     /// It is on its way to the store, and nobody waits for it any more.
     is_queued: bool,
+    /// The task is being created.
+    is_new: bool,
+}
+
+/// A branch that is spoken for until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Claimed<'a> {
+    branches: &'a Branches,
+    branch: Branch,
+}
+
+impl Claimed<'_> {
+    /// The task will be seen with it when the store answers; until then it stays spoken for.
+    pub(crate) fn queue(self) {
+        self.branches.claims().get_mut(&self.branch).into_iter().for_each(|claim| claim.is_queued = true);
+    }
+}
+
+impl Drop for Claimed<'_> {
+    fn drop(&mut self) {
+        let mut claims = self.branches.claims();
+        let Some(claim) = claims.get_mut(&self.branch) else { return };
+        claim.askers = claim.askers.saturating_sub(1);
+        if claim.askers == 0 && !claim.is_queued {
+            claims.remove(&self.branch);
+        }
+    }
 }
 
 impl Branches {
@@ -25,43 +55,48 @@ impl Branches {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Speaks for a branch. Otherwise, the task that has it.
-    pub(crate) fn claim(&self, ground: &Ground, project: &str, branch: &str, task: &str) -> Result<(), String> {
+    /// Speaks for a branch. Otherwise, the other task that has it.
+    pub(crate) fn claim(
+        &self,
+        ground: &Ground,
+        project: &str,
+        branch: &str,
+        task: &str,
+    ) -> Result<Claimed<'_>, String> {
         self.look(ground);
         let mut claims = self.claims();
         let open = ground.tasks.open();
-        let about = |seen: &&std::sync::Arc<crate::tasks::Seen>| {
-            seen.state.about.project == project && seen.state.about.branch == branch
+        let has = |other: &crate::tasks::Seen| {
+            other.state.about.project == project && other.state.about.branch == branch && other.id != task
         };
-        if let Some(other) = open.iter().find(about) {
+        if let Some(other) = open.iter().find(|other| has(other)) {
             return Err(other.id.clone());
         }
-        let key = (project.to_owned(), branch.to_owned());
-        if let Some(other) = claims.get(&key) {
-            return Err(other.task.clone());
+        let branch = (project.to_owned(), branch.to_owned());
+        let is_new = !open.iter().any(|seen| seen.id == task);
+        let claim = || Claim { task: task.to_owned(), askers: 0, is_queued: false, is_new };
+        let claim = claims.entry(branch.clone()).or_insert_with(claim);
+        if claim.task != task {
+            return Err(claim.task.clone());
         }
-        claims.insert(key, Claim { task: task.to_owned(), is_queued: false });
-        Ok(())
+        claim.askers += 1;
+        Ok(Claimed { branches: self, branch })
     }
 
-    /// A task is among the open ones now, or never will be.
-    pub(crate) fn settle(&self, task: &str) {
-        self.claims().retain(|_, claim| claim.task != task);
-    }
-
-    /// A task will be among the open ones when the store answers.
-    pub(crate) fn queue(&self, task: &str) {
-        self.claims().values_mut().filter(|claim| claim.task == task).for_each(|claim| claim.is_queued = true);
-    }
-
-    /// Looks whether what was queued is there; then its worktree is its own, and no promise any more.
+    /// Looks whether what was queued is there; then the worktree of a new task is its own, and no promise any more.
     pub(crate) fn look(&self, ground: &Ground) {
-        let queued: Vec<String> =
-            self.claims().values().filter(|claim| claim.is_queued).map(|claim| claim.task.clone()).collect();
-        for task in queued {
-            if matches!(ground.tasks.load(&task), Ok(Some(_))) {
-                ground.tasks.refresh(&crate::tasks::stream(&task));
-                self.settle(&task);
+        let queued = |(branch, claim): (&Branch, &Claim)| {
+            claim.is_queued.then(|| (branch.clone(), claim.task.clone(), claim.is_new))
+        };
+        let queued: Vec<(Branch, String, bool)> = self.claims().iter().filter_map(queued).collect();
+        for (branch, task, is_new) in queued {
+            let Ok(Some(seen)) = ground.tasks.load(&task) else { continue };
+            if seen.card.open && seen.state.about.branch != branch.1 {
+                continue;
+            }
+            ground.tasks.refresh(&crate::tasks::stream(&task));
+            self.claims().remove(&branch);
+            if is_new {
                 ground.rooms.settle(&task);
             }
         }

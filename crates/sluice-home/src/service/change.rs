@@ -13,6 +13,7 @@ use sluice_worker::session::{Delivery, Say};
 use sluice_worker::workspace::Deleted;
 
 use super::{Service, Who, ask, begin, refused, room, wait};
+use crate::branches::Claimed;
 use crate::ground::session_id;
 use crate::hands;
 use crate::projects::{described, git, shown};
@@ -24,19 +25,23 @@ impl Service {
         let seen = self.ground.tasks.find(id)?;
         who.must_be_of(&seen.id)?;
         let mut recorded = Recorded { after: seen.version, last: seen.version };
-        let mut changes = Vec::new();
-        if let Some(summary) = wanted.summary {
-            changes.push(Update::Summary(super::create::summary(&self.ground, &summary)?));
-        }
-        if let Some(branch) = wanted.branch {
-            changes.push(Update::Branch(self.rebranched(who, &seen, branch)?));
-        }
-        for update in changes {
-            let is_renamed = matches!(update, Update::Branch(_));
-            recorded = ask(&self.ground, &seen.id, Input::Update { by: who.to(&seen.id), update })?;
-            if is_renamed {
-                self.ground.rename_session(&self.ground.tasks.find(&seen.id)?);
+        let summary = wanted.summary.map(|summary| super::create::summary(&self.ground, &summary)).transpose()?;
+        let change = |update| ask(&self.ground, &seen.id, Input::Update { by: who.to(&seen.id), update });
+        let branch = wanted.branch.map(|branch| self.rebranched(who, &seen, branch)).transpose()?;
+        if let Some((branch, claimed)) = branch {
+            let changed = change(Update::Branch(branch));
+            match &changed {
+                Err(problem) if problem.status == Status::Accepted => claimed.queue(),
+                Ok(_) | Err(_) => {
+                    self.ground.tasks.refresh(&stream(&seen.id));
+                    drop(claimed);
+                }
             }
+            recorded = changed?;
+            self.ground.rename_session(&self.ground.tasks.find(&seen.id)?);
+        }
+        if let Some(summary) = summary {
+            recorded = change(Update::Summary(summary))?;
         }
         if let Some(status) = wanted.status {
             recorded = self.go(who, &seen.id, &status)?;
@@ -60,8 +65,8 @@ impl Service {
     }
 
     /// The branch that a task is to have: the one that is checked out, an existing one, or the present one renamed.
-    /// Whether the asker may is decided before anything is renamed.
-    fn rebranched(&self, who: &Who, seen: &Seen, wanted: Branch) -> Result<String, Problem> {
+    /// Whether the asker may is decided before anything is renamed, and the name is spoken for.
+    fn rebranched(&self, who: &Who, seen: &Seen, wanted: Branch) -> Result<(String, Claimed<'_>), Problem> {
         let name = match &wanted {
             Branch::Current => hands::current_branch(&self.ground, seen).map_err(|why| no_branch(&why))?,
             Branch::Named(name) => name.clone(),
@@ -73,13 +78,13 @@ impl Service {
         let repository = pool.repository();
         repository.check_branch(&name).map_err(|error| git(&error))?;
         let old = &seen.state.about.branch;
+        let claimed = self.claim(seen, &name, repository.default_branch())?;
         let is_there = repository.branch_commit(&name).map_err(|error| git(&error))?.is_some();
         let is_renamed = !is_there && repository.branch_commit(old).map_err(|error| git(&error))?.is_some();
-        self.is_free(seen, &name, repository.default_branch())?;
         if is_renamed {
-            self.is_free(seen, old, repository.default_branch())?;
+            drop(self.claim(seen, old, repository.default_branch())?);
             repository.rename_branch(old, &name).map_err(|error| git(&error))?;
-            return Ok(name);
+            return Ok((name, claimed));
         }
         // A person may name any branch there is, an agent the one that it works on.
         let is_here = || hands::current_branch(&self.ground, seen).is_ok_and(|current| current == name);
@@ -87,20 +92,16 @@ impl Service {
             let message = format!("Not allowed: `{name}` is not checked out in this task's worktree");
             return Err(not_yours(message).hint("check it out there, or leave it to a person"));
         }
-        Ok(name)
+        Ok((name, claimed))
     }
 
-    /// Whether a task may have a branch: it is not the default branch, nor another task's.
-    fn is_free(&self, seen: &Seen, branch: &str, default: &str) -> Result<(), Problem> {
+    /// Speaks for a branch that a task may have: it is not the default branch, nor another task's.
+    fn claim(&self, seen: &Seen, branch: &str, default: &str) -> Result<Claimed<'_>, Problem> {
         if branch == default {
             return Err(not_yours(format!("Not allowed: `{branch}` is the default branch, and no task's")));
         }
-        let about = &seen.state.about;
-        let has = |other: &Seen| other.state.about.project == about.project && other.state.about.branch == branch;
-        match self.ground.tasks.open().iter().find(|other| other.id != seen.id && has(other)) {
-            Some(other) => Err(not_yours(format!("Not allowed: `{branch}` is the branch of task {}", other.id))),
-            None => Ok(()),
-        }
+        let claimed = self.ground.branches.claim(&self.ground, &seen.state.about.project, branch, &seen.id);
+        claimed.map_err(|other| not_yours(format!("Not allowed: `{branch}` is the branch of task {other}")))
     }
 
     /// Begins a task that waits.

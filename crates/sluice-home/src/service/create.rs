@@ -17,6 +17,7 @@ use sluice_worker::taskfile;
 
 use super::{Chosen, Service, Who, refused, wait};
 use crate::bounds::LONGEST_SUMMARY;
+use crate::branches::Claimed;
 use crate::committed::Reading;
 use crate::definitions::{self, Chosen as Definition};
 use crate::files::home_file;
@@ -61,15 +62,15 @@ pub(crate) fn create_task(
     let chosen = definitions::lifecycle(ground, workflow, &seen_from, reading)?;
     let about = about(ground, &project, wanted, id)?;
     runs_must_be_startable(ground, &project, &chosen.lifecycle)?;
-    claim(ground, &about, id)?;
+    let claimed = claim(ground, &about, id)?;
     let created = recorded(ground, id, chosen, about, &project, wanted, living);
     match &created {
         // It is created when the store answers, and keeps what was reserved for it.
-        Err(problem) if problem.status == Status::Accepted => ground.branches.queue(id),
+        Err(problem) if problem.status == Status::Accepted => claimed.queue(),
         Ok(_) | Err(_) => {
             ground.tasks.refresh(&stream(id));
             ground.rooms.settle(id);
-            ground.branches.settle(id);
+            drop(claimed);
         }
     }
     created
@@ -222,7 +223,7 @@ fn runs_must_be_startable(ground: &Ground, project: &Project, lifecycle: &Lifecy
 }
 
 /// Two tasks cannot have one branch.
-fn claim(ground: &Ground, about: &About, id: &str) -> Result<(), Problem> {
+fn claim<'a>(ground: &'a Ground, about: &About, id: &str) -> Result<Claimed<'a>, Problem> {
     ground.branches.claim(ground, &about.project, &about.branch, id).map_err(|other| {
         let message = format!("the branch `{}` is task {other}'s", shown(&about.branch));
         Problem::new(Status::Refused, "branch_taken", message).hint("choose another branch")

@@ -120,3 +120,25 @@ fn a_worktree_that_is_given_back_slowly_is_no_matter_of_another_project() {
     assert!(other.wait().unwrap().success());
     stopping.go_on(creating);
 }
+
+#[test]
+fn a_branch_that_a_task_is_being_given_is_given_to_no_other() {
+    let stopping = Stopping::new();
+    let home = &stopping.home;
+    let [one, two] = ["one", "two"].map(|branch| {
+        home.git(&["branch", branch]);
+        home.create(branch, "hang", &["--no-spawn"])
+    });
+    stopping.stop("after", "*branch*-m*one*same*");
+    let updating = stopping.until_stopped(&["task", "update", &one, "--branch", "same"]);
+    let said = home.sluice(&["task", "update", &two, "--branch", "same", "--json"]);
+    assert!(said.refusal().ends_with(" not_yours") && said.stdout.contains(&one), "{said:?}");
+    let create = ["task", "create", "same", "Same", "--harness", "demo", "--no-spawn"];
+    assert_eq!(home.refused(&create), "1 branch_taken");
+    stopping.go_on(updating);
+    assert_eq!((&home.task(&one)["branch"], &home.task(&two)["branch"]), (&"same".into(), &"two".into()));
+    // What it had is anybody's, and what it has is its own still.
+    home.json(&["task", "update", &one, "--branch", "same"]);
+    home.json(&["task", "update", &two, "--branch", "one"]);
+    assert_eq!(home.refused(&create), "1 branch_taken");
+}
