@@ -42,6 +42,9 @@ pub(crate) struct Intent {
     pub(crate) local: bool,
     /// Against the verdict, or without what is not committed.
     pub(crate) forced: bool,
+    /// The turn by which the task came to where it was then; older engines did not write it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) turn: Option<u32>,
     /// Where the default branch was before; what it holds since then was merged for this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) base: Option<String>,
@@ -131,15 +134,19 @@ fn undone(
     error: &GitError,
 ) -> Result<Problem, Problem> {
     let (problem, task) = (said(error, seen), &seen.id);
-    let has = |commit: Option<&str>| contains(repository, intent.commit.as_deref(), intent.made.as_deref(), commit);
-    let is_begun = ground.checkouts.change(repository, || {
-        make_good(repository)?;
-        Ok::<_, GitError>(has(None)? && !has(intent.base.as_deref())?)
-    });
-    if let Ok(false) = is_begun {
+    if let Ok(false) = is_merged(ground, repository, intent) {
         return forget(ground, task).map(|()| problem);
     }
     Ok(problem.hint(format!("what was begun is finished by itself; `sluice task merge {task}` tries it at once")))
+}
+
+/// Makes good what was left half done, and says whether what was asked for is merged since it was asked for.
+fn is_merged(ground: &Ground, repository: &Repository, intent: &Intent) -> Result<bool, GitError> {
+    let has = |commit: Option<&str>| contains(repository, intent.commit.as_deref(), intent.made.as_deref(), commit);
+    ground.checkouts.change(repository, || {
+        make_good(repository)?;
+        Ok(has(None)? && !has(intent.base.as_deref())?)
+    })
 }
 
 /// Finishes what was interrupted, by the end of an engine or by something that passes, until the home is closed.
@@ -178,14 +185,18 @@ fn finish_all(ground: &Ground, told: &mut BTreeMap<String, String>) -> bool {
     told.is_empty()
 }
 
-/// Finishes the merge of a task that was begun; whoever calls has its turn. Nothing if none was.
+/// Finishes the merge of a task that was begun; whoever calls has its turn. Nothing if none was, or if nothing of it is
+/// merged and somebody has moved the task since: what they decided counts.
 pub(crate) fn finish(ground: &Ground, task: &str) -> Result<Option<(Merged, Recorded)>, Problem> {
     let Some(intent) = read(ground, task)? else { return Ok(None) };
     let Some(seen) = ground.tasks.load(task)?.filter(|seen| seen.card.open) else {
         return forget(ground, task).map(|()| None);
     };
     let (_, pool) = ground.pool_of(&seen)?;
-    ground.checkouts.change(pool.repository(), || make_good(pool.repository())).map_err(|error| said(&error, &seen))?;
+    let is_merged = is_merged(ground, pool.repository(), &intent).map_err(|error| said(&error, &seen))?;
+    if !is_merged && intent.turn.is_some_and(|turn| turn != seen.state.visit.turn) {
+        return forget(ground, task).map(|()| None);
+    }
     carry_out(ground, &seen, intent).map(Some)
 }
 

@@ -63,6 +63,7 @@ impl Service {
             strategy: wanted.strategy.clone(),
             local: wanted.local,
             forced: wanted.force,
+            turn: Some(seen.state.visit.turn),
             base: None,
             made: None,
         };

@@ -142,3 +142,23 @@ fn a_branch_that_a_task_is_being_given_is_given_to_no_other() {
     home.json(&["task", "update", &two, "--branch", "one"]);
     assert_eq!(home.refused(&create), "1 branch_taken");
 }
+
+#[test]
+fn a_merge_that_could_not_be_made_is_not_made_after_the_task_was_taken_back() {
+    let stopping = Stopping::new();
+    let home = &stopping.home;
+    let script = "worker 1: work\nworker 2: hang\nreviewer: review pass";
+    let id = home.create("brew", script, &["--workflow", "reviewed"]);
+    home.until_status(&id, "reviewing");
+    let before = home.git(&["rev-parse", "main"]);
+    // The branch cannot be moved, and what was begun cannot be put back either.
+    stopping.stop("failing", "*/coffee|*update-ref*refs/heads/main*\n*/coffee|*ls-files*");
+    let said = home.sluice(&["task", "merge", &id, "--json"]);
+    assert!(said.code != 0 && said.stdout.contains("finished by itself"), "{said:?}");
+    home.json(&["task", "request-changes", &id, "--message", "Hotter."]);
+    home.until_status(&id, "working");
+    std::fs::remove_file(stopping.bin.join("failing")).unwrap();
+    assert_eq!(home.refused(&["task", "merge", &id]), "1 no_transition");
+    assert_eq!((home.git(&["rev-parse", "main"]), home.git(&["status", "--porcelain"])), (before, String::new()));
+    assert_eq!(std::fs::read_dir(home.place().join("merging")).unwrap().count(), 0);
+}
