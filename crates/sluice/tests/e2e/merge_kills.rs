@@ -1,17 +1,26 @@
-//! A power cut inside `task merge`: the engine and every git are killed at a random moment while 4,000 files of the
-//! user's own checkout are rewritten. What comes next finishes it; nothing is left to be mended by hand.
+//! A power cut inside `task merge`: the engine and every git are killed at moments that have a name, and at random ones,
+//! while 4,000 files of the user's own checkout are rewritten. What comes next finishes it; nothing is left to be mended by
+//! hand.
 
 use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use super::at_once::Stopping;
 use super::home::{Home, run};
 use super::merges::sh;
 use super::process;
 
 const FILES: usize = 4000;
-const KILLS: u64 = 20;
+const KILLS: u64 = 16;
+/// The moments at which a merge is half done for certain: before or after such a call of git.
+const MOMENTS: [(&str, &str); 4] = [
+    ("before", "*/coffee|*read-tree*-m*-u*"),
+    ("after", "*/coffee|*read-tree*-m*-u*"),
+    ("before", "*/coffee|*update-ref*refs/heads/main*"),
+    ("after", "*/coffee|*update-ref*refs/heads/main*"),
+];
 
 /// A branch that changes every file, adds some and removes some, made without a checkout.
 fn branch(home: &Home, name: &str, turn: u64) {
@@ -53,17 +62,53 @@ fn chance(turn: u64) -> u64 {
     x ^ (x >> 31)
 }
 
+/// A task with such a branch that can be merged.
+fn task(home: &Home, turn: u64) -> (String, String) {
+    let name = format!("task-{turn}");
+    branch(home, &name, turn);
+    let answer = home.json(&["task", "create", &name, &name, "--status", "reviewing", "--harness", "demo"]);
+    (name, answer["task"]["id"].as_str().unwrap().to_owned())
+}
+
+/// What comes next finishes the merge.
+#[track_caller]
+fn is_made_good(home: &Home, name: &str, id: &str) {
+    let again = home.sluice(&["task", "merge", id, "--json"]);
+    assert!(again.code == 0 || again.refusal() == "1 finished", "{name}: {again:?}");
+    home.until_status(id, "done");
+    assert_eq!(home.git(&["status", "--porcelain"]), "?? mine", "{name}");
+    assert_eq!(home.git(&["rev-parse", "main"]), home.git(&["rev-parse", name]), "{name}");
+    assert!(!is_half_done(&home.repository()), "{name}");
+    assert_eq!(std::fs::read_to_string(home.repository().join("mine")).unwrap(), "the user's own\n");
+    run(home.program("git").args(["fsck", "--connectivity-only"])).done();
+}
+
+#[test]
+fn a_power_cut_at_every_moment_of_a_merge_that_has_a_name_is_made_good() {
+    let stopping = Stopping::new();
+    let home = &stopping.home;
+    std::fs::write(home.repository().join("mine"), "the user's own\n").unwrap();
+    for (turn, (moment, pattern)) in (1..).zip(MOMENTS) {
+        // The engine before this one was killed.
+        stopping.begin(&["project", "list"]);
+        let (name, id) = task(home, turn);
+        stopping.stop(moment, pattern);
+        let mut merging = stopping.until_stopped(&["task", "merge", &id]);
+        cut_the_power(home);
+        let _ = merging.wait();
+        assert!(is_half_done(&home.repository()), "{moment} {pattern}");
+        is_made_good(home, &name, &id);
+        home.sluice(&["stop"]).done();
+    }
+}
+
 #[test]
 fn a_power_cut_inside_a_merge_is_made_good() {
     let home = Home::new();
     std::fs::write(home.repository().join("mine"), "the user's own\n").unwrap();
     let mut whole = Duration::ZERO;
-    let mut cut = 0;
     for turn in 0..=KILLS {
-        let name = format!("task-{turn}");
-        branch(&home, &name, turn);
-        let answer = home.json(&["task", "create", &name, &name, "--status", "reviewing", "--harness", "demo"]);
-        let id = answer["task"]["id"].as_str().unwrap().to_owned();
+        let (name, id) = task(&home, turn);
         let mut merging = home.command(&["task", "merge", &id]);
         let began = Instant::now();
         let mut merging = merging.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
@@ -78,22 +123,20 @@ fn a_power_cut_inside_a_merge_is_made_good() {
             }
             cut_the_power(&home);
             let _ = merging.wait();
-            cut += usize::from(is_half_done(&home.repository()));
         }
-        let again = home.sluice(&["task", "merge", &id, "--json"]);
-        assert!(again.code == 0 || again.refusal() == "1 finished", "turn {turn}: {again:?}");
-        home.until_status(&id, "done");
-        assert_eq!(home.git(&["status", "--porcelain"]), "?? mine", "turn {turn}");
-        assert_eq!(home.git(&["rev-parse", "main"]), home.git(&["rev-parse", &name]), "turn {turn}");
-        assert!(!is_half_done(&home.repository()), "turn {turn}");
-        assert_eq!(std::fs::read_to_string(home.repository().join("mine")).unwrap(), "the user's own\n");
-        run(home.program("git").args(["fsck", "--connectivity-only"])).done();
+        is_made_good(&home, &name, &id);
     }
-    println!("{cut} of {KILLS} were half done");
 }
 
 fn is_half_done(repository: &Path) -> bool {
-    let left =
-        ["index.lock", "sluice-index", "sluice-index.lock", "HEAD.lock", "refs/heads/main.lock", "sluice/merge.json"];
+    let left = [
+        "index.lock",
+        "sluice-mark",
+        "sluice-index",
+        "sluice-index.lock",
+        "HEAD.lock",
+        "refs/heads/main.lock",
+        "sluice/merge.json",
+    ];
     left.iter().any(|name| repository.join(".git").join(name).exists())
 }

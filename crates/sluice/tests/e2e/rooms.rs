@@ -80,9 +80,19 @@ fn an_engine_that_is_killed_while_the_next_begins_begins_no_other() {
     let next = home.create("next", "worker: hang", &["--no-spawn"]);
     let other = home.create("other", "worker: hang", &["--no-spawn"]);
     home.until_status(&first, "reviewing");
+    // Once the next has begun, the store takes nothing of the first any more, and so not that its hook is done.
+    let store = rusqlite::Connection::open(home.place().join("store.db")).unwrap();
+    let hold = format!(
+        "CREATE TRIGGER held BEFORE INSERT ON log \
+         WHEN NEW.stream = (SELECT number FROM stream WHERE id LIKE '%{first}') \
+         AND (SELECT status FROM stream WHERE id LIKE '%{next}') <> 'pending' \
+         BEGIN SELECT RAISE(ABORT, 'held'); END"
+    );
+    store.execute_batch(&hold).unwrap();
     let merging = home.command(&["task", "merge", &first]).stdout(std::process::Stdio::null()).spawn().unwrap();
     home.until_event(&next, "status.changed", 1);
     home.kill_engine();
+    store.execute_batch("DROP TRIGGER held").unwrap();
     drop(merging.wait_with_output());
     home.until_status(&first, "done");
     begins(&home, &next, "working");
