@@ -31,4 +31,4 @@ pub use input::{Ask, Asker, ByHand, Given, Input, Kind, Mode, Origin, Report, Sp
 pub use parts::CONFLICT;
 pub use plan::Plan;
 pub use state::{End, RunState, StepState, StepStatus};
-pub use values::{context, prompt};
+pub use values::{context, is_folder, prompt};

@@ -133,14 +133,26 @@ impl Template {
 
     /// The text with its values; the first variable without one is the error.
     pub fn fill(&self, value: &dyn Fn(&Path) -> Option<String>) -> Result<String, Path> {
-        let mut filled = String::new();
+        self.fill_telling(value, &|_| false).map(|(filled, _)| filled)
+    }
+
+    /// The same, and where in it the values begin that are asked for, in bytes.
+    pub fn fill_telling(
+        &self,
+        value: &dyn Fn(&Path) -> Option<String>,
+        is_asked_for: &dyn Fn(&Path) -> bool,
+    ) -> Result<(String, Vec<usize>), Path> {
+        let (mut filled, mut begins) = (String::new(), Vec::new());
         for part in self.parts.iter() {
             match part {
                 Part::Literal(text) => filled.push_str(text),
-                Part::Variable(path) => filled.push_str(&value(path).ok_or_else(|| path.clone())?),
+                Part::Variable(path) => {
+                    begins.extend(is_asked_for(path).then_some(filled.len()));
+                    filled.push_str(&value(path).ok_or_else(|| path.clone())?);
+                }
             }
         }
-        Ok(filled)
+        Ok((filled, begins))
     }
 
     /// The one variable it is, if it is nothing else.
@@ -262,6 +274,16 @@ mod tests {
         for literal in ["{context}", "${{ context }}", "{{#if x}}", "{{a.b}}", "{{{context}}}", "{{", "{{context}"] {
             assert_eq!(filled(literal, Syntax::DoubleBraces), literal);
         }
+    }
+
+    #[test]
+    fn it_is_told_where_values_begin() {
+        let text = Template::read("é in {{worktree_path}}, {{context}}{{worktree_path}}", Syntax::DoubleBraces).text;
+        let is_asked_for = |path: &Path| path.head() == "worktree_path";
+        let (filled, begins) = text.fill_telling(&|path| Some(format!("<{path}>")), &is_asked_for).unwrap();
+        assert_eq!(filled, "é in <worktree_path>, <context><worktree_path>");
+        assert!(begins.iter().all(|at| filled[*at..].starts_with("<worktree_path>")), "{begins:?}");
+        assert_eq!(begins.len(), 2);
     }
 
     #[test]

@@ -54,7 +54,7 @@ pub(crate) fn begin(ground: &Ground, setting: &Setting, wanted: &Perform) -> Rec
         return Record { is_kept: false, began };
     }
     let (what, text) = match &wanted.job {
-        Job::Agent { prompt } | Job::Arbiter { prompt } => ("prompt", prompt),
+        Job::Agent { prompt, .. } | Job::Arbiter { prompt, .. } => ("prompt", prompt),
         Job::Script(script) | Job::Gate(script) => ("command", &script.script),
         Job::Task { summary, .. } => ("task", summary),
     };

@@ -82,11 +82,15 @@ pub enum Job {
     Agent {
         /// What.
         prompt: String,
+        /// Where in it the folder of a run begins that is done elsewhere, in bytes: there it has another name.
+        folder_at: Vec<usize>,
     },
     /// An arbiter is told this. It may not change the work.
     Arbiter {
         /// What.
         prompt: String,
+        /// Where in it the folder of a run begins that is done elsewhere.
+        folder_at: Vec<usize>,
     },
     /// The shell runs this.
     Script(Script),

@@ -108,7 +108,8 @@ impl Sketch<'_> {
                 context: task.context.as_ref().map(fill).transpose()?,
             },
             Work::Agent { prompt } | Work::AgentLoop { prompt, .. } | Work::ParallelAgents { prompt, .. } => {
-                Job::Agent { prompt: self.prompt(prompt, id, &none)? }
+                let (prompt, folder_at) = self.prompt(prompt, id, &none)?;
+                Job::Agent { prompt, folder_at }
             }
         };
         Ok((Part::Whole, job))
@@ -120,16 +121,17 @@ impl Sketch<'_> {
         };
         let mut locals = Locals { turn: Some((turn, history(said))), ..Locals::default() };
         if !judged {
-            return Ok((Part::Turn(turn), Job::Agent { prompt: self.prompt(prompt, id, &locals)? }));
+            let (prompt, folder_at) = self.prompt(prompt, id, &locals)?;
+            return Ok((Part::Turn(turn), Job::Agent { prompt, folder_at }));
         }
         let work = said.last().map(|turn| turn.work.clone()).unwrap_or_default();
         locals.output = Some(work.output.clone());
         locals.turn = Some((turn, history(&said[..said.len().saturating_sub(1)])));
-        let asked = self.prompt(arbiter, id, &locals)?;
+        let (asked, folder_at) = self.prompt(arbiter, id, &locals)?;
         // The arbiter always sees the work and what was said before, whether its prompt asks for it or not.
         let (before, output) = (history(&said[..said.len().saturating_sub(1)]), work.output.to_text());
         let prompt = format!("{asked}\n\n## What you judge\n\n{output}\n\n## Earlier turns\n\n{before}");
-        Ok((Part::Arbiter(turn), Job::Arbiter { prompt }))
+        Ok((Part::Arbiter(turn), Job::Arbiter { prompt, folder_at }))
     }
 
     /// Begins as many items as there is room for; ends the step when all have ended.
@@ -171,9 +173,9 @@ impl Sketch<'_> {
         let Some(value) = self.item(id, item).map(|it| it.value.clone()) else { return false };
         let locals = Locals { item: Some((value, item)), ..Locals::default() };
         match self.prompt(prompt, id, &locals) {
-            Ok(prompt) => {
+            Ok((prompt, folder_at)) => {
                 self.happens(Event::PartStarted { step: id, part: Part::Item(item) });
-                self.perform(id, Part::Item(item), Job::Agent { prompt });
+                self.perform(id, Part::Item(item), Job::Agent { prompt, folder_at });
                 true
             }
             // The items that are under way end first: a step that has ended has nothing at work any more.

@@ -14,6 +14,15 @@ use crate::text::{Command, Template};
 /// The longest context that an agent is given, in bytes. What is left out is said.
 const CONTEXT_LIMIT: usize = 64 * 1024;
 
+/// Whether a variable is the folder that a run works in.
+pub fn is_folder(path: &Path) -> bool {
+    match (path.head(), path.tail()) {
+        ("worktree_path", []) => true,
+        ("run", [field]) => field == "workspace",
+        _ => false,
+    }
+}
+
 /// Values that exist only where a text stands.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Locals {
@@ -36,13 +45,22 @@ impl Sketch<'_> {
         text.fill(&|path| self.value(path, reader, locals).map(|data| data.to_text())).map_err(missing)
     }
 
-    /// Fills a prompt; a prompt file that was missing when the recipe was read is an error too.
-    pub(super) fn prompt(&self, prompt: &Prompt, reader: StepId, locals: &Locals) -> Result<String, Failure> {
-        let filled = match prompt {
-            Prompt::Text(text) => self.fill(text, reader, locals)?,
-            Prompt::File { content: Some(text), .. } => self.fill(text, reader, locals)?,
+    /// Fills a prompt; a prompt file that was missing when the recipe was read is an error too. With it, where the folder of
+    /// a run stands that is done elsewhere.
+    pub(super) fn prompt(
+        &self,
+        prompt: &Prompt,
+        reader: StepId,
+        locals: &Locals,
+    ) -> Result<(String, Vec<usize>), Failure> {
+        let text = match prompt {
+            Prompt::Text(text) | Prompt::File { content: Some(text), .. } => text,
             Prompt::File { path, content: None } => return Err(Failure::Undefined(path.clone())),
         };
+        let is_elsewhere = !self.base.given.workspace.starts_with('/');
+        let value = |path: &Path| self.value(path, reader, locals).map(|data| data.to_text());
+        let is_asked_for = |path: &Path| is_elsewhere && is_folder(path);
+        let (filled, folder_at) = text.fill_telling(&value, &is_asked_for).map_err(missing)?;
         let section = |title: &str, texts: &[String]| match texts.is_empty() {
             true => String::new(),
             false => format!("\n\n## {title}\n\n{}\n", texts.join("\n\n")),
@@ -51,7 +69,8 @@ impl Sketch<'_> {
         // An item is told what it asked itself; the turns of one agent are told what any of them asked.
         let own = |asked: &&Asked| locals.item.as_ref().is_none_or(|(_, item)| asked.part == Part::Item(*item));
         let answers: Vec<String> = state.asked.iter().filter(own).filter_map(told).collect();
-        Ok(format!("{filled}{}{}", section("Guidance", &state.guidance), section("Answers", &answers)))
+        let (guidance, answers) = (section("Guidance", &state.guidance), section("Answers", &answers));
+        Ok((format!("{filled}{guidance}{answers}"), folder_at))
     }
 
     /// A command with the values that its environment carries, if they are there and it can.
@@ -168,7 +187,7 @@ pub fn prompt(plan: &Plan, state: &RunState, step: StepId) -> Option<String> {
         Work::Agent { prompt } | Work::AgentLoop { prompt, .. } | Work::ParallelAgents { prompt, .. } => prompt,
         Work::Script { .. } | Work::Gate { .. } | Work::Task(_) => return None,
     };
-    Sketch::new(plan, state, state.started).prompt(prompt, step, &Locals::default()).ok()
+    Sketch::new(plan, state, state.started).prompt(prompt, step, &Locals::default()).ok().map(|(prompt, _)| prompt)
 }
 
 fn missing(path: Path) -> Failure {

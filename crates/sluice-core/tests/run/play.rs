@@ -310,8 +310,8 @@ impl Play {
         match effect {
             Effect::Perform(it) => {
                 let job = match &it.job {
-                    Job::Agent { prompt } => format!("agent: {prompt:?}"),
-                    Job::Arbiter { prompt } => format!("arbiter: {prompt:?}"),
+                    Job::Agent { prompt, .. } => format!("agent: {prompt:?}"),
+                    Job::Arbiter { prompt, .. } => format!("arbiter: {prompt:?}"),
                     Job::Script(script) => format!("script: {:?} {:?}", script.script, script.environment),
                     Job::Gate(script) => format!("gate: {:?}", script.script),
                     Job::Task { summary, .. } => format!("task: {summary:?}"),

@@ -60,9 +60,13 @@ enum StoredEffect {
 enum StoredJob {
     Agent {
         prompt: String,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        folder_at: Vec<usize>,
     },
     Arbiter {
         prompt: String,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        folder_at: Vec<usize>,
     },
     Script {
         script: StoredScript,
@@ -125,8 +129,12 @@ pub fn write(effect: &Effect) -> Option<Vec<u8>> {
 impl From<&Job> for StoredJob {
     fn from(it: &Job) -> Self {
         match it {
-            Job::Agent { prompt } => StoredJob::Agent { prompt: prompt.clone() },
-            Job::Arbiter { prompt } => StoredJob::Arbiter { prompt: prompt.clone() },
+            Job::Agent { prompt, folder_at } => {
+                StoredJob::Agent { prompt: prompt.clone(), folder_at: folder_at.clone() }
+            }
+            Job::Arbiter { prompt, folder_at } => {
+                StoredJob::Arbiter { prompt: prompt.clone(), folder_at: folder_at.clone() }
+            }
             Job::Script(script) => StoredJob::Script { script: script.into() },
             Job::Gate(script) => StoredJob::Gate { script: script.into() },
             Job::Task { summary, branch, workflow, project, context } => StoredJob::Task {
@@ -143,8 +151,8 @@ impl From<&Job> for StoredJob {
 impl From<StoredJob> for Job {
     fn from(it: StoredJob) -> Self {
         match it {
-            StoredJob::Agent { prompt } => Job::Agent { prompt },
-            StoredJob::Arbiter { prompt } => Job::Arbiter { prompt },
+            StoredJob::Agent { prompt, folder_at } => Job::Agent { prompt, folder_at },
+            StoredJob::Arbiter { prompt, folder_at } => Job::Arbiter { prompt, folder_at },
             StoredJob::Script { script } => Job::Script(script.into()),
             StoredJob::Gate { script } => Job::Gate(script.into()),
             StoredJob::Task { summary, branch, workflow, project, context } => {

@@ -324,7 +324,7 @@ fn perform(job: Job) -> Effect {
 #[test]
 fn effects() {
     let plain = vec![
-        perform(Job::Agent { prompt: "Do it".into() }),
+        perform(Job::Agent { prompt: "Do it".into(), folder_at: Vec::new() }),
         Effect::Stop { step: STEP, attempt: 2, part: Part::Whole },
         Effect::SetTimer(TimerKey::Run, AT),
         Effect::ClearTimer(TimerKey::Run),
@@ -338,8 +338,8 @@ fn effects() {
     samples.retain(|(_, effect)| run_effect::write(effect).is_some());
     let text = |text: &str| Some(text.to_owned());
     let jobs = vec![
-        Job::Agent { prompt: "Do it".into() },
-        Job::Arbiter { prompt: "Judge it".into() },
+        Job::Agent { prompt: "Do it".into(), folder_at: Vec::new() },
+        Job::Arbiter { prompt: "Judge it".into(), folder_at: Vec::new() },
         Job::Script(script()),
         Job::Gate(script()),
         Job::Task {
@@ -351,6 +351,11 @@ fn effects() {
         },
     ];
     samples.extend(named(JOBS, job, jobs).into_iter().map(|(name, job)| (format!("perform.{name}"), perform(job))));
+    let elsewhere = || ("Look into burrows/mission-m/".to_owned(), vec![10]);
+    let (prompt, folder_at) = elsewhere();
+    samples.push(("perform.agent.elsewhere".into(), perform(Job::Agent { prompt, folder_at })));
+    let (prompt, folder_at) = elsewhere();
+    samples.push(("perform.arbiter.elsewhere".into(), perform(Job::Arbiter { prompt, folder_at })));
     samples.push((
         "perform.plain".into(),
         Effect::Perform(Box::new(Perform {

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 use sluice_api::Problem;
-use sluice_core::recipe::{Data, FailureKind};
-use sluice_core::run::{Job as Asked, Outcome, Perform, Report, Usage as Used};
+use sluice_core::recipe::{Data, FailureKind, Work};
+use sluice_core::run::{Job as Asked, Outcome, Perform, Report, Usage as Used, is_folder};
 use sluice_worker::harness::result::result;
 
 use super::task_id;
@@ -69,10 +69,13 @@ pub(super) fn report(clean: &Clean, wanted: &Complete) -> Result<Report, Problem
 /// What a crab is told about its step.
 pub(super) fn payload(seen: &SeenRun, wanted: &Perform, repository: Option<&str>, dispatch: u64) -> Value {
     let step = seen.plan.recipe.step(wanted.step);
-    let (prompt, script, environment) = match &wanted.job {
-        Asked::Agent { prompt } | Asked::Arbiter { prompt } => (prompt.as_str(), None, None),
-        Asked::Script(script) | Asked::Gate(script) => ("", Some(&script.script), Some(&script.environment)),
-        Asked::Task { summary, .. } => (summary.as_str(), None, None),
+    let none = Vec::new();
+    let (prompt, folder_at, script, environment) = match &wanted.job {
+        Asked::Agent { prompt, folder_at } | Asked::Arbiter { prompt, folder_at } => {
+            (prompt.as_str(), folder_at, None, None)
+        }
+        Asked::Script(script) | Asked::Gate(script) => ("", &none, Some(&script.script), Some(&script.environment)),
+        Asked::Task { summary, .. } => (summary.as_str(), &none, None, None),
     };
     json!({
         "task_id": task_id(&seen.id, step.name.as_str(), wanted.part),
@@ -83,6 +86,10 @@ pub(super) fn payload(seen: &SeenRun, wanted: &Perform, repository: Option<&str>
         "prompt": prompt,
         "context": sluice_core::run::context(&seen.plan, &seen.state, wanted.step),
         "worktree_path": seen.state.given.workspace,
+        // Where that stands in the prompt, in bytes, and in which variables of the environment: who works there knows the
+        // folder by another name.
+        "worktree_at": folder_at,
+        "worktree_in": folder_in(&step.work),
         "type": step.work.kind(),
         "is_arbiter": matches!(wanted.job, Asked::Arbiter { .. }),
         "script": script,
@@ -99,6 +106,12 @@ pub(super) fn payload(seen: &SeenRun, wanted: &Perform, repository: Option<&str>
         "commit": tip(seen),
         "dispatch": dispatch,
     })
+}
+
+/// The variables of a command's environment that hold the folder of the run.
+fn folder_in(work: &Work) -> Vec<&str> {
+    let (Work::Script { command } | Work::Gate { command, .. }) = work else { return Vec::new() };
+    command.environment.iter().filter(|(_, path)| is_folder(path)).map(|(name, _)| name.as_str()).collect()
 }
 
 /// Where the work of a run stands: the commit of the step that ended last.

@@ -158,8 +158,8 @@ fn perform(ground: &Arc<Ground>, setting: &Setting, wanted: &Perform, name: &str
             let (recipe, step) = (&setting.plan.recipe, setting.plan.recipe.step(wanted.step));
             performed.map(|outcome| Outcome { output: lists::output(recipe, step, outcome.output), ..outcome })
         }
-        Job::Agent { prompt } => seen().and_then(|seen| agent::work(ground, &seen, wanted, name, prompt)),
-        Job::Arbiter { prompt } => seen().and_then(|seen| agent::judge(ground, &seen, wanted, name, prompt)),
+        Job::Agent { prompt, .. } => seen().and_then(|seen| agent::work(ground, &seen, wanted, name, prompt)),
+        Job::Arbiter { prompt, .. } => seen().and_then(|seen| agent::judge(ground, &seen, wanted, name, prompt)),
         Job::Task { .. } => match seen() {
             Ok(seen) => return task::create(ground, &seen, wanted, name),
             Err(undone) => Err(undone),

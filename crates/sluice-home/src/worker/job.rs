@@ -1,6 +1,6 @@
 //! One step at a worker, from its assignment to its report.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -35,6 +35,8 @@ pub(super) struct Job {
     /// Where the repository is, and where to start there.
     repository: Option<String>,
     commit: Option<String>,
+    /// Where the engine's name for the worktree stands, and has to be made the folder that it has here.
+    named: Named,
     /// It may not change the work.
     only_looks: bool,
     /// Who keeps what runs, and for how long after a sign that was answered.
@@ -86,6 +88,7 @@ impl Job {
             dispatch: payload["dispatch"].as_u64().ok_or("it has no number")?,
             repository: text("repo"),
             commit: text("commit"),
+            named: Named::read(payload),
             only_looks,
             keeper,
             until_ms: AtomicU64::new(0),
@@ -190,7 +193,7 @@ impl Worker {
             return Err("it is not this worker's any more".into());
         }
         let keeper = Keeper { until_ms: job.until_ms.load(Ordering::Relaxed), ..job.keeper.clone() };
-        let work = in_folder(&job.order.work, &job.mission, &burrow.folder);
+        let work = job.named.made(&job.order.work, &burrow.folder.display().to_string());
         let order = Order { folder: burrow.folder.clone(), keeper: Some(keeper), work, ..job.order.clone() };
         let kind = match &order.work {
             Work::Script(_) => "script",
@@ -275,15 +278,50 @@ impl Worker {
     }
 }
 
-/// What is to be done, with the name of the run's worktree made the folder that it has here.
-fn in_folder(work: &Work, run: &str, folder: &Path) -> Work {
-    let (name, folder) = (crate::service::burrow(run), folder.display().to_string());
-    let here = |text: &String| text.replace(&name, &folder);
-    match work {
-        Work::Agent { prompt } => Work::Agent { prompt: here(prompt) },
-        Work::Script(Script { script, environment }) => {
-            let environment = environment.iter().map(|(key, value)| (key.clone(), here(value))).collect();
-            Work::Script(Script { script: script.clone(), environment })
+/// The engine's name for a run's worktree, and where it stands in what is to be done.
+#[derive(Default)]
+struct Named {
+    name: String,
+    /// Where it begins in the prompt, in bytes.
+    at: Vec<usize>,
+    /// The variables of a script's environment that hold it.
+    variables: Vec<String>,
+}
+
+impl Named {
+    fn read(payload: &Value) -> Named {
+        let read = |key: &str| payload[key].clone();
+        Named {
+            name: payload["worktree_path"].as_str().unwrap_or_default().to_owned(),
+            at: serde_json::from_value(read("worktree_at")).unwrap_or_default(),
+            variables: serde_json::from_value(read("worktree_in")).unwrap_or_default(),
+        }
+    }
+
+    /// What is to be done, with this folder in the place of the name. Whatever else looks like the name stays.
+    fn made(&self, work: &Work, folder: &str) -> Work {
+        match work {
+            Work::Agent { prompt } => {
+                let (mut made, mut done) = (String::with_capacity(prompt.len()), 0);
+                for at in &self.at {
+                    let Some(before) = prompt.get(done..*at) else { continue };
+                    if prompt[*at..].starts_with(&self.name) {
+                        made.push_str(before);
+                        made.push_str(folder);
+                        done = at + self.name.len();
+                    }
+                }
+                made.push_str(&prompt[done..]);
+                Work::Agent { prompt: made }
+            }
+            Work::Script(Script { script, environment }) => {
+                let here = |(key, value): &(String, String)| {
+                    let is_folder = self.variables.contains(key) && *value == self.name;
+                    (key.clone(), if is_folder { folder.to_owned() } else { value.clone() })
+                };
+                let environment = environment.iter().map(here).collect();
+                Work::Script(Script { script: script.clone(), environment })
+            }
         }
     }
 }
@@ -316,5 +354,34 @@ fn word(kind: FailureKind) -> &'static str {
         FailureKind::Timeout => "timeout",
         FailureKind::Crashed => "crashed",
         FailureKind::Lost => "lost",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_where_the_engine_put_its_name_for_the_worktree_the_folder_stands() {
+        let prompt = "In burrows/mission-m/ as /ann/burrows/mission-m/ says: burrows/mission-m/.";
+        let named = |at: Value| {
+            Named::read(&json!({ "worktree_path": "burrows/mission-m/", "worktree_at": at, "worktree_in": ["A", "B"] }))
+        };
+        let told = |at: Value| match named(at).made(&Work::Agent { prompt: prompt.into() }, "/bob/m") {
+            Work::Agent { prompt } => prompt,
+            Work::Script(_) => String::new(),
+        };
+        let last = prompt.rfind("burrows").unwrap_or_default();
+        assert_eq!(told(json!([3, last])), "In /bob/m as /ann/burrows/mission-m/ says: /bob/m.");
+        // An engine that says nothing, or something wrong, changes nothing else.
+        for odd in [json!(null), json!([]), json!([4, 9999]), json!(["x"])] {
+            assert_eq!(told(odd), prompt);
+        }
+        let pairs = [("A", "burrows/mission-m/"), ("B", "burrows/mission-m/x"), ("C", "burrows/mission-m/")];
+        let environment = pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+        let script = Work::Script(Script { script: "true".into(), environment });
+        let Work::Script(made) = named(json!(null)).made(&script, "/bob/m") else { panic!("it is a script") };
+        let values: Vec<&str> = made.environment.iter().map(|(_, value)| value.as_str()).collect();
+        assert_eq!(values, ["/bob/m", "burrows/mission-m/x", "burrows/mission-m/"]);
     }
 }
