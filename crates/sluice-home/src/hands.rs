@@ -176,21 +176,13 @@ fn place_of(ground: &Ground, seen: &Seen, instruction: &Instruction) -> Place {
 }
 
 fn carry_out(ground: &Arc<Ground>, seen: &Seen, effect: &str, instruction: &Instruction) -> Result<Outcome, Undone> {
-    match instruction {
-        // What is not deleted there has not failed.
-        Instruction::DeleteRemoteBranch => git::delete_remote_branch(ground, seen),
-        // Whoever moved the task meanwhile does not wait for an agent that cannot be started now.
-        Instruction::StartSession(_) if seen.state.turns.len() > 1 => {
-            instructed(ground, seen, effect, instruction).map(Outcome::Ok).map_err(Undone::given_up)
-        }
-        instruction => instructed(ground, seen, effect, instruction).map(Outcome::Ok),
-    }
-}
-
-fn instructed(ground: &Arc<Ground>, seen: &Seen, effect: &str, instruction: &Instruction) -> Done {
-    match instruction {
+    let done = match instruction {
         Instruction::AcquireWorkspace { reserved } => git::acquire(ground, seen, reserved.as_ref()),
         Instruction::ReleaseWorkspace { workspace } => git::release(ground, seen, &workspace.0),
+        // Whoever moved the task meanwhile does not wait for an agent that cannot be started now.
+        Instruction::StartSession(wanted) if seen.state.turns.len() > 1 => {
+            start::session(ground, seen, wanted).map_err(Undone::given_up)
+        }
         Instruction::StartSession(wanted) => start::session(ground, seen, wanted),
         Instruction::EndSession { sessions, whole } => end(ground, seen, sessions, *whole),
         Instruction::TypeToWorker { session, text, .. } => tell_worker(ground, seen, *session, effect, text),
@@ -199,8 +191,9 @@ fn instructed(ground: &Arc<Ground>, seen: &Seen, effect: &str, instruction: &Ins
             Ok(Found::Nothing)
         }
         Instruction::PushBranch => git::push(ground, seen),
+        // What is not deleted there has not failed.
+        Instruction::DeleteRemoteBranch => return git::delete_remote_branch(ground, seen),
         Instruction::CreatePr => Ok(Found::PullRequest(git::create_pr(ground, seen)?)),
-        Instruction::DeleteRemoteBranch => Ok(Found::Nothing),
         Instruction::Notify { message } => notify(ground, &seen.id, message),
         Instruction::RunCommand { workspace, script, environment } => {
             command(ground, seen, effect, &workspace.0, script, environment)
@@ -216,7 +209,8 @@ fn instructed(ground: &Arc<Ground>, seen: &Seen, effect: &str, instruction: &Ins
             ground.keep_body(seen, &body);
             Ok(Found::Nothing)
         }
-    }
+    };
+    done.map(Outcome::Ok)
 }
 
 fn end(ground: &Ground, seen: &Seen, sessions: &[Number], whole: bool) -> Done {
