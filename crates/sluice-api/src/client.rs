@@ -36,6 +36,12 @@ pub const VERSION_HEADER: &str = "sluice-version";
 /// Says what of the store is damaged, beside an answer that lacks it; escaped as in a path.
 pub const DAMAGE_HEADER: &str = "sluice-damaged";
 
+/// Says since when agents and scripts are paused, beside every answer; escaped as in a path.
+pub const PAUSED_HEADER: &str = "sluice-paused";
+
+/// What an engine said to be paused while this process asked it.
+static PAUSED: Mutex<Option<String>> = Mutex::new(None);
+
 /// What an engine said to be damaged while this process asked it.
 static DAMAGE: Mutex<Option<String>> = Mutex::new(None);
 
@@ -44,9 +50,16 @@ pub fn damage() -> Option<String> {
     DAMAGE.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
-fn note_damage(headers: &HeaderMap) {
-    if let Some(told) = headers.get(DAMAGE_HEADER).and_then(|value| value.to_str().ok()) {
-        *DAMAGE.lock().unwrap_or_else(PoisonError::into_inner) = Some(unescape(told));
+/// Since when agents are paused, as an engine said while this process asked it, if they are.
+pub fn paused() -> Option<String> {
+    PAUSED.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+fn note(headers: &HeaderMap) {
+    for (name, noted) in [(DAMAGE_HEADER, &DAMAGE), (PAUSED_HEADER, &PAUSED)] {
+        if let Some(told) = headers.get(name).and_then(|value| value.to_str().ok()) {
+            *noted.lock().unwrap_or_else(PoisonError::into_inner) = Some(unescape(told));
+        }
     }
 }
 
@@ -193,7 +206,7 @@ impl Client {
         run(self.attend((&method, silence::ANSWER), async {
             let answer = self.send(method.clone(), path, body.unwrap_or_default().into()).await?;
             let status = answer.status();
-            note_damage(answer.headers());
+            note(answer.headers());
             let bytes = answer.into_body().collect().await.map_err(broken)?.to_bytes();
             if !status.is_success() {
                 return Err(refused(status.as_u16(), &bytes));
@@ -262,7 +275,7 @@ impl Client {
     async fn read_lines(&self, connection: Connection, path: &str, lines: &SyncSender<String>) -> Result<(), Problem> {
         let answer = self.exchange(connection, Method::GET, path, Bytes::new());
         let (head, mut body) = self.attend((&Method::GET, silence::ANSWER), answer).await?.into_parts();
-        note_damage(&head.headers);
+        note(&head.headers);
         if !head.status.is_success() {
             let bytes = body.collect().await.map_err(broken)?.to_bytes();
             return Err(refused(head.status.as_u16(), &bytes));

@@ -23,6 +23,7 @@ mod results;
 mod sketch;
 pub mod state;
 mod values;
+mod waits;
 
 pub use decide::{begin, decide};
 pub use effect::{Effect, Job, Part, Perform, TimerKey};

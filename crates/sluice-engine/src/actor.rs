@@ -2,6 +2,8 @@
 //!
 //! The loop neither decides nor knows what the bytes mean; an actor does not know that there is a loop.
 
+use std::time::Duration;
+
 use sluice_core::machine::{Moment, Refusal, RefusalCode};
 use sluice_core::{run, task};
 use sluice_store::{Digest, Effect, Event, Header, RowKey};
@@ -133,6 +135,11 @@ pub trait Actor: Send {
     /// Whether its effects are performed in order, one after the other. `None`: all at once, in any order. Otherwise
     /// the ids of those that are not settled, in that order.
     fn in_order(&self) -> Option<&[String]>;
+
+    /// The longest time for which a timer of this name can have been set. `None`: any time.
+    fn longest(&self, _timer: &str) -> Option<Duration> {
+        None
+    }
 }
 
 /// What a task answers to what is meant for a run, and the other way round.

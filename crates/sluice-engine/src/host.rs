@@ -127,9 +127,14 @@ impl Reporter {
         asked.ticket.is_withdrawn_at_last()
     }
 
-    /// Why nothing can be stored at the moment, if that is so. It is tried again and again.
+    /// Why nothing can be stored at the moment, if that is so. It is tried again and again, unless the loop has ended.
     pub fn hindrance(&self) -> Option<String> {
         self.hindrance.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Whoever asks from now on, or waits, is told why there is no answer.
+    fn hinder(&self, error: &StoreError) {
+        *self.hindrance.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.to_string());
     }
 
     /// Whether everything that was going on when the engine began has been taken up. Until then, what is not known may
@@ -297,10 +302,10 @@ impl Host {
         for thread in self.threads {
             let _ = thread.join();
         }
-        if self.fence.may_release() {
-            let _ = locked(&self.writer).release();
-        }
-        ended.unwrap_or(Ok(()))
+        let released = if self.fence.may_release() { locked(&self.writer).release() } else { Ok(()) };
+        // Whatever else is wrong, the next owner waits until the term is over.
+        let lost = released.err().filter(|error| matches!(error, StoreError::Gone { .. }));
+        ended.unwrap_or(Ok(())).and(lost.map_or(Ok(()), Err))
     }
 }
 
@@ -383,6 +388,7 @@ impl Loop {
                         if matches!(error, StoreError::LostOwnership) {
                             self.fence.lost();
                         }
+                        self.reporter.hinder(&error);
                         return Err(error);
                     }
                 }

@@ -427,7 +427,12 @@ impl Reactor {
             effects.sort_by_key(|open| order.iter().position(|id| *id == open.effect.id));
         }
         let mut slot = Slot::new(actor, version);
-        slot.timers = timers.into_iter().collect();
+        // One that was set under a clock that was ahead is not waited for until that day.
+        let soonest = |actor: &dyn Actor, key: &str, due: i64| match actor.longest(key) {
+            Some(longest) => due.min(now.after(longest).0),
+            None => due,
+        };
+        slot.timers = timers.into_iter().map(|(key, due)| (key.clone(), soonest(&*slot.actor, &key, due))).collect();
         self.alarms.extend(slot.timers.iter().map(|(key, due)| (*due, stream.clone(), key.clone())));
         self.slots.insert(stream.clone(), slot);
         for OpenEffect { effect, lease } in effects {

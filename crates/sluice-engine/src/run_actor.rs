@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use sluice_core::machine::{Decision, Moment, Refusal};
 use sluice_core::recipe::{FailureKind, StepId, Work};
@@ -376,5 +377,9 @@ impl Actor for RunActor {
 
     fn in_order(&self) -> Option<&[String]> {
         None
+    }
+
+    fn longest(&self, timer: &str) -> Option<Duration> {
+        self.state.longest(&self.plan, TimerKey::parse(timer)?)
     }
 }

@@ -64,13 +64,21 @@ pub fn choose(places: &Places, config: &Config, asked: Option<String>) -> Result
         Some(file) if !file.metadata().is_ok_and(|file| file.len() > 0) => {
             let is = if file.exists() { "is empty now" } else { "is not there any more" };
             let message = format!("this home had its store in {}, and it {is}", file.display());
+            let saved = newest_saved(file).map(|saved| format!(", and {} is what it held", saved.display()));
             Err(Problem::unavailable(message).hint(format!(
-                "`sluice restore FILE` puts a backup back; to begin with an empty store, remove {}",
+                "`sluice restore FILE` puts a backup back{}; to begin with an empty store, remove {}",
+                saved.unwrap_or_default(),
                 places.attached().display()
             )))
         }
         Some(_) | None => Ok(Choice { address, name }),
     }
+}
+
+/// What an engine saved of a store whose file was removed under it.
+fn newest_saved(file: &Path) -> Option<PathBuf> {
+    let names = (1..).map(|number: u32| PathBuf::from(format!("{}.saved-{number}", file.display())));
+    names.take_while(|name| name.exists()).last()
 }
 
 /// Writes down which store the home has, once that has been opened.

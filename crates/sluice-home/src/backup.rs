@@ -5,15 +5,19 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use sluice_api::problem::{Problem, Status};
+pub use sluice_store::Log;
 use sluice_store::{Store, StoreError};
 
 use crate::attached;
 use crate::lock::{Lock, NoLock};
 use crate::places::Places;
 use crate::projects::described;
+use crate::service::closed;
 
 /// Letters of a file's name that are told again.
 const LONGEST_NAME: usize = 1000;
+/// What to do about a disk that is full.
+const ROOM: &str = "free some space on its disk, or name a file on another";
 
 /// Copies the store to a file while it is used. A server's store is copied with the server's own means.
 pub fn copy(store: &Store, file: &Path) -> Result<(), Problem> {
@@ -25,17 +29,23 @@ pub fn copy(store: &Store, file: &Path) -> Result<(), Problem> {
             let message = format!("{name} is there already");
             return Problem::new(Status::Refused, "exists", message).hint("name a file that is not there");
         }
+        if error.kind() == std::io::ErrorKind::StorageFull {
+            return Problem::unavailable(format!("{name} cannot be written: {error}")).hint(ROOM);
+        }
         Problem::bad_request(format!("{name} cannot be written: {error}")).hint("name a file in a folder of yours")
     })?;
     let copied = whole(store).and_then(|()| store.backup(file).map_err(|error| failed(&error))).and_then(|()| {
         let copy = Store::open(&format!("sqlite:{}", file.display())).map_err(|error| failed(&error))?;
         whole(&copy)
     });
-    copied.inspect_err(|_| {
-        for end in ["", "-wal", "-shm"] {
-            let _ = std::fs::remove_file(format!("{}{end}", file.display()));
-        }
-    })
+    copied.inspect_err(|_| discard(file))
+}
+
+/// Removes a copy that is not one.
+fn discard(file: &Path) {
+    for end in ["", "-wal", "-shm", "-journal"] {
+        let _ = std::fs::remove_file(beside(file, end));
+    }
 }
 
 /// A store must be as it was written before a copy of it is called one.
@@ -53,11 +63,11 @@ fn whole(store: &Store) -> Result<(), Problem> {
 }
 
 /// Opens a copy. It must be a store, and whole, before anything is moved.
-pub fn look(file: &Path) -> Result<Store, Problem> {
+pub fn look(file: &Path, log: Log) -> Result<Store, Problem> {
     if !file.is_file() {
         return Err(Problem::not_found(format!("there is no file {}", file.display())));
     }
-    let copied = Store::open(&format!("sqlite:{}", file.display())).map_err(|error| failed(&error))?;
+    let copied = Store::open_file(file, log).map_err(|error| failed(&error))?;
     match whole(&copied) {
         Ok(()) => Ok(copied),
         Err(problem) if problem.code == Problem::DAMAGED => {
@@ -68,7 +78,7 @@ pub fn look(file: &Path) -> Result<Store, Problem> {
 }
 
 /// Puts a copy in the place of the store. The store before it is kept beside it; gives where.
-pub fn restore(places: &Places, file: &Path) -> Result<Option<String>, Problem> {
+pub fn restore(places: &Places, file: &Path, log: Log) -> Result<Option<String>, Problem> {
     let _lock = Lock::take(&places.lock()).map_err(|no| match no {
         NoLock::Held { pid } => {
             let who = pid.map(|pid| format!(" (process {pid})")).unwrap_or_default();
@@ -82,12 +92,17 @@ pub fn restore(places: &Places, file: &Path) -> Result<Option<String>, Problem> 
         let message = format!("the store of this home is {name}, which is restored by the server's own means");
         return Err(Problem::new(Status::Refused, "not_a_file", message).hint("see pg_restore"));
     };
-    let copied = look(file)?;
+    let copied = look(file, log)?;
     let next = beside(&present, ".restoring");
-    let _ = std::fs::remove_file(&next);
-    copied.backup(&next).map_err(|error| failed(&error))?;
-    drop(copied);
-    replace(&next, &present).map_err(|error| Problem::fault(format!("the store cannot be replaced: {error}")))
+    discard(&next);
+    let replaced = copied.backup(&next).map_err(|error| failed(&error)).and_then(|()| {
+        drop(copied);
+        replace(&next, &present).map_err(|error| {
+            let message = format!("the store {} cannot be replaced: {error}", present.display());
+            Problem::unavailable(message).hint("the store is as it was; mend that, and restore again")
+        })
+    });
+    replaced.inspect_err(|_| discard(&next))
 }
 
 /// Puts a file in the place of the store, by one rename: whenever this is killed there is a store, the old or the new
@@ -135,9 +150,10 @@ fn free(path: &Path) -> PathBuf {
 
 fn failed(error: &StoreError) -> Problem {
     match error {
-        StoreError::NotAStore { .. } | StoreError::TooNew { .. } | StoreError::Corrupt { .. } => {
-            Problem::new(Status::Refused, "unusable_copy", described(error))
-        }
-        other => Problem::fault(described(other)),
+        StoreError::NotAStore { .. }
+        | StoreError::TooNew { .. }
+        | StoreError::NoLog { .. }
+        | StoreError::Corrupt { .. } => Problem::new(Status::Refused, "unusable_copy", described(error)),
+        other => closed(other),
     }
 }

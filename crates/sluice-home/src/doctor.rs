@@ -127,6 +127,12 @@ pub fn worktrees(list: Option<&WorkspaceList>) -> Vec<Finding> {
     found
 }
 
+/// What the engine says about agents that are paused.
+pub fn paused(words: String) -> Finding {
+    let remedy = "bring the store's server back, or the way to it: then they go on by themselves";
+    finding("agents", Health::Broken, words, Some(remedy))
+}
+
 fn home(places: &Places) -> Finding {
     let home = places.home();
     let shown = home.display().to_string();
@@ -220,7 +226,7 @@ fn store(places: &Places, running: bool, deep: bool) -> Vec<Finding> {
         let found = format!("{}: there is none yet", choice.name);
         return vec![finding("store", Health::Missing, found, Some("the first command makes it"))];
     }
-    if running && !deep {
+    if running && !deep && own.is_some() {
         let found = format!("{}, in use by the engine", choice.name);
         return vec![finding("store", Health::Ok, found, Some("`sluice doctor --deep` reads all of it"))];
     }
@@ -230,6 +236,10 @@ fn store(places: &Places, running: bool, deep: bool) -> Vec<Finding> {
     });
     let remedy = Some("`sluice restore FILE` puts a backup back");
     match looked {
+        Ok(damage) if damage.is_empty() && running && !deep => {
+            let found = format!("{}, in use by the engine", choice.name);
+            vec![finding("store", Health::Ok, found, Some("`sluice doctor --deep` reads all of it"))]
+        }
         Ok(damage) if damage.is_empty() => {
             let read = if deep { ", read whole: every sum is right" } else { "" };
             vec![finding("store", Health::Ok, format!("{}{read}", choice.name), None)]
@@ -248,7 +258,8 @@ fn store(places: &Places, running: bool, deep: bool) -> Vec<Finding> {
                 finding(DAMAGE, Health::Broken, format!("the store: {}", described(&error)), None),
             ],
             Meaning::Unavailable(_) | Meaning::Refused => {
-                vec![finding("store", Health::Broken, described(&error), Some("ask again when it can be reached"))]
+                let remedy = "bring its server back, or the way to it; until then nothing is stored";
+                vec![finding("store", Health::Broken, described(&error), Some(remedy))]
             }
         },
     }

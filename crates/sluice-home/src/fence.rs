@@ -11,11 +11,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use sluice_api::Problem;
-use sluice_engine::host::Fence;
+use sluice_engine::host::{Clock, Fence};
 use sluice_engine::ownership::Tenure;
+use sluice_store::StoreError;
 use sluice_worker::process::{self, Cancel, Script, Ward};
 use sluice_worker::session::{Cause, Failure, Gone, How, KeptUntil, Lease, Leases, Spec, Standing, Started, boot_ms};
 
+use crate::clock::{WallClock, written};
 use crate::identity::Identity;
 use crate::log::Log;
 use crate::projects::described;
@@ -42,6 +44,8 @@ struct State {
     tenure: Option<Tenure>,
     /// The first ownership since which the store has had no other owner.
     since: u64,
+    /// Since when everything is paused, and why.
+    paused: Option<String>,
 }
 
 impl HomeFence {
@@ -71,6 +75,11 @@ impl HomeFence {
     /// Whether the store is surely this engine's at this moment.
     pub(crate) fn may_act(&self) -> bool {
         self.state().tenure.is_some_and(|tenure| tenure.may_act(boot_ms()))
+    }
+
+    /// Since when everything is paused that this engine has started, and why; nothing, if it goes on.
+    pub(crate) fn paused(&self) -> Option<String> {
+        self.state().paused.clone()
     }
 
     /// Whether the store is another's.
@@ -120,6 +129,22 @@ impl Fence for HomeFence {
         if state.tenure.is_some_and(|tenure| !tenure.is_lost()) {
             state.tenure = Some(*tenure);
             self.say(KeptUntil { until_ms: tenure.until_ms(), since: state.since, epoch: tenure.epoch() });
+            if state.paused.take().is_some() {
+                self.log.line("the store answers again: agents and scripts go on");
+            }
+        }
+    }
+
+    fn unanswered(&self, why: &StoreError) {
+        let (now_ms, mut state) = (boot_ms(), self.state());
+        let Some(tenure) = state.tenure.filter(|tenure| !tenure.is_lost() && !tenure.may_act(now_ms)) else { return };
+        if state.paused.is_none() {
+            let ago = i64::try_from(now_ms - tenure.until_ms()).unwrap_or_default();
+            let since = written(WallClock::default().now().0 - ago);
+            let words =
+                format!("agents and scripts are paused since {since}, until the store answers: {}", described(why));
+            self.log.line(&words);
+            state.paused = Some(words);
         }
     }
 

@@ -3,8 +3,9 @@
 //! The lock is the kernel's and ends with its process, however that ends. So there is no stale lock: what a dead engine
 //! left in the file is only read when somebody wants to know who holds it now.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io::{Read, Seek, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -13,7 +14,7 @@ use rustix::fs::{FlockOperation, flock};
 /// The engine's hold on its home.
 #[derive(Debug)]
 pub struct Lock {
-    _file: File,
+    file: File,
 }
 
 /// Why there is none.
@@ -40,7 +41,13 @@ impl Lock {
         }
         let written = file.set_len(0).and_then(|()| file.rewind());
         written.and_then(|()| file.write_all(whoami().as_bytes())).map_err(NoLock::Broken)?;
-        Ok(Lock { _file: file })
+        Ok(Lock { file })
+    }
+
+    /// Whether the file that is locked is the one at this path: the home may have been moved or replaced.
+    pub fn is_at(&self, path: &Path) -> bool {
+        let id = |about: Metadata| (about.dev(), about.ino());
+        path.metadata().is_ok_and(|there| self.file.metadata().is_ok_and(|own| id(own) == id(there)))
     }
 
     /// Waits until no engine has the lock, or for so long. Whether none has it.
@@ -62,7 +69,7 @@ impl Lock {
     pub fn wait(path: &Path) -> std::io::Result<Lock> {
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
         flock(&file, FlockOperation::LockExclusive)?;
-        Ok(Lock { _file: file })
+        Ok(Lock { file })
     }
 }
 

@@ -159,6 +159,11 @@ impl Service {
         self.ground.tasks.damage()
     }
 
+    /// Since when agents and scripts are paused because the store does not answer, if they are.
+    pub fn paused(&self) -> Option<String> {
+        self.ground.fence.as_ref().and_then(|fence| fence.paused())
+    }
+
     /// Whether the engine has ended by itself.
     pub fn has_ended(&self) -> bool {
         self.host.lock().unwrap_or_else(PoisonError::into_inner).as_ref().is_none_or(Host::has_ended)
@@ -190,6 +195,18 @@ impl Service {
         stopped
     }
 
+    /// Whether the store is still in its place.
+    pub fn is_present(&self) -> bool {
+        self.store.present().is_ok()
+    }
+
+    /// What became of a store that is not in its place any more. The engine hears of it now, and ends.
+    pub fn gone(&self) -> Problem {
+        let heard = crate::house::settle(&self.ground).err();
+        let known = || self.store.present().err().map(|error| closed(&error));
+        heard.or_else(known).unwrap_or_else(|| Problem::unavailable("the store was not in its place a moment ago"))
+    }
+
     /// Copies the store to a file.
     pub fn backup(&self, who: &Who, file: &std::path::Path) -> Result<(), Problem> {
         who.must_be_person("a backup")?;
@@ -212,7 +229,12 @@ pub(crate) fn wait(reporter: &Reporter, asked: &Asked, id: &str) -> Result<Recor
     loop {
         match asked.recv_timeout(PATIENCE) {
             Err(RecvTimeoutError::Timeout) => {}
-            answer => return answered(answer.ok(), id),
+            Ok(answer) => return answered(Some(answer), id),
+            Err(RecvTimeoutError::Disconnected) => {
+                // The engine has ended, or ends. What it ended of is known by now.
+                let none = answered(None, id);
+                return reporter.hindrance().map_or(none, |why| Err(Problem::unavailable(why)));
+            }
         }
         let hindrance = reporter.hindrance();
         if hindrance.is_none() && began.elapsed() < GIVE_UP {

@@ -2,6 +2,7 @@
 //! has had nothing to do for long.
 
 use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -194,7 +195,7 @@ pub fn run(places: &Places, engine: Engine, ready: impl FnOnce()) -> Result<(), 
 }
 
 fn serve(places: &Places, engine: Engine, log: &Arc<Log>, ready: impl FnOnce()) -> Result<(), Problem> {
-    let _lock = Lock::take(&places.lock()).map_err(|no| match no {
+    let lock = Lock::take(&places.lock()).map_err(|no| match no {
         NoLock::Held { pid } => {
             let who = pid.map(|pid| format!(" (process {pid})")).unwrap_or_default();
             Problem::unavailable(format!("another engine{who} uses this home")).hint("`sluice stop` ends it")
@@ -204,6 +205,7 @@ fn serve(places: &Places, engine: Engine, log: &Arc<Log>, ready: impl FnOnce()) 
             Problem::unavailable(message).hint("move it away, and try again")
         }
     })?;
+    let lock = Arc::new(lock);
     let program = std::env::current_exe().map_err(|error| Problem::fault(format!("who am I? {error}")))?;
     let Engine { store, network } = engine;
     let serves = network.as_ref().map(Network::url);
@@ -217,12 +219,14 @@ fn serve(places: &Places, engine: Engine, log: &Arc<Log>, ready: impl FnOnce()) 
     let runtime = runtime.map_err(|error| Problem::fault(format!("no room for the engine: {error}")))?;
     spread_news(&app)?;
     let watchdog = Watchdog::start(runtime.handle(), hung(log.clone()))?;
-    let listened = runtime.block_on(listen(places, &app, network, log, ready));
+    let listened = runtime.block_on(listen(places, &app, &lock, network, ready));
     drop(watchdog);
     app.stop();
     runtime.shutdown_timeout(UNHEARD);
     let closed = app.service.close();
-    let _ = std::fs::remove_file(places.socket());
+    if lock.is_at(&places.lock()) {
+        let _ = std::fs::remove_file(places.socket());
+    }
     log.line("ended");
     listened.and(closed)
 }
@@ -241,11 +245,11 @@ fn hung(log: Arc<Log>) -> impl FnOnce() + Send {
 async fn listen(
     places: &Places,
     app: &Arc<App>,
+    lock: &Arc<Lock>,
     network: Option<Network>,
-    log: &Log,
     ready: impl FnOnce(),
 ) -> Result<(), Problem> {
-    let socket = places.socket();
+    let (socket, log) = (places.socket(), &app.log);
     // We hold the lock, so whatever listens there is dead.
     let _ = std::fs::remove_file(&socket);
     let unusable = |error: std::io::Error| {
@@ -259,7 +263,7 @@ async fn listen(
         log.line(&format!("listens at {url}"));
         want_files();
     }
-    let waiting = tokio::spawn(until_the_end(app.clone()));
+    let waiting = tokio::spawn(until_the_end(app.clone(), lock.clone(), places.lock()));
     ready();
     let served = door::serve(app, listener, network, FAREWELL).await;
     waiting.abort();
@@ -295,9 +299,9 @@ fn want_files() {
     }
 }
 
-/// Waits until the engine is to end, by a signal, or because it has nothing to do, or its store is somebody else's now;
-/// and then tells everybody.
-async fn until_the_end(app: Arc<App>) {
+/// Waits until the engine is to end, by a signal, or because it has nothing to do, or its store is somebody else's now, or
+/// its home is not where it was; and then tells everybody.
+async fn until_the_end(app: Arc<App>, lock: Arc<Lock>, place: PathBuf) {
     // Without them a signal ends the process, and the next engine takes over all the same.
     let mut terminate = signal(SignalKind::terminate()).ok();
     let mut interrupt = signal(SignalKind::interrupt()).ok();
@@ -309,6 +313,10 @@ async fn until_the_end(app: Arc<App>) {
             () = tokio::time::sleep(LOOK) => {}
         }
         if app.service.has_ended() || app.is_idle() {
+            return app.stop();
+        }
+        if !lock.is_at(&place) {
+            app.log.line(&format!("{} was removed, moved or replaced: the engine ends", place.display()));
             return app.stop();
         }
         let asked = app.clone();

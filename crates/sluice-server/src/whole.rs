@@ -12,7 +12,7 @@ use axum::response::Response;
 use futures_util::FutureExt;
 use http_body_util::{BodyExt, Limited};
 use sluice_api::Problem;
-use sluice_api::client::{DAMAGE_HEADER, escape};
+use sluice_api::client::{DAMAGE_HEADER, PAUSED_HEADER, escape};
 use sluice_api::problem::Status;
 
 use crate::answer::refuse;
@@ -49,7 +49,10 @@ pub(crate) async fn answer(State(bounds): State<Bounds>, request: Request, next:
         Some(within) => tokio::time::timeout(within, answering).await,
     };
     match answered {
-        Ok(Ok(response)) => with_damage(&app, asked.as_deref(), shaped(response).await),
+        Ok(Ok(response)) => {
+            let response = while_present(&app, response).await;
+            with_damage(&app, asked.as_deref(), shaped(response).await)
+        }
         Ok(Err(panic)) => {
             let words = panic.downcast_ref::<String>().map(String::as_str);
             app.broke(words.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("it panicked"))
@@ -61,9 +64,22 @@ pub(crate) async fn answer(State(bounds): State<Bounds>, request: Request, next:
     }
 }
 
-/// Says beside an answer what of the store is damaged: the rest is answered, and whoever asks must not take it for all.
+/// Nothing is answered of a store that is not in its place any more, and nothing that was stored there is called so.
+async fn while_present(app: &Arc<App>, response: Response) -> Response {
+    if !response.status().is_success() || app.service.is_present() {
+        return response;
+    }
+    let asked = app.clone();
+    let gone = tokio::task::spawn_blocking(move || asked.service.gone()).await;
+    refuse(&gone.unwrap_or_else(|_| Problem::unavailable("the store is not in its place any more")))
+}
+
+/// Says beside an answer that agents are paused, and what of the store is damaged: the rest is answered, and whoever asks must not take it for all.
 /// One who asks for one thing is told only if that is hit, or the store as a whole.
 fn with_damage(app: &App, path: Option<&str>, mut response: Response) -> Response {
+    if let Some(Ok(value)) = app.service.paused().map(|words| HeaderValue::from_str(&escape(&words))) {
+        response.headers_mut().insert(PAUSED_HEADER, value);
+    }
     let Some(path) = path.filter(|_| response.status().is_success()) else { return response };
     let known = app.service.damage();
     if known.is_empty() || path == "/healthz" {

@@ -56,6 +56,27 @@ pub enum StoreError {
         /// What was found.
         detail: String,
     },
+    /// The file was removed, moved or replaced while it was used. What was asked for last may be stored in it.
+    #[error(
+        "the file of the store {place}, or its log, was removed, moved or replaced while the engine used it; {saved}; \
+         the engine ends: put the file back, or restore what was saved or a backup (`sluice restore FILE`)"
+    )]
+    Gone {
+        /// Which store.
+        place: String,
+        /// What became of what was stored.
+        saved: String,
+    },
+    /// The engine that used it did not give it up, and the log beside it is not there.
+    #[error(
+        "the store {place} was in use when its engine ended, and its log {place}-wal is not there: what was stored last may \
+         stand only in that; put that file back, or restore a backup (`sluice restore FILE`), or do without what is missing \
+         (`sluice restore --without-log {place}`)"
+    )]
+    NoLog {
+        /// Which store.
+        place: String,
+    },
     /// There is something, and it is not a store of Sluice.
     #[error("{place} is not a store of Sluice ({detail}); give another place, or move that file away")]
     NotAStore {
@@ -125,6 +146,8 @@ impl StoreError {
             StoreError::Owned { .. } | StoreError::LostOwnership | StoreError::Misuse(_) => Meaning::Refused,
             StoreError::ReadOnly { .. }
             | StoreError::CannotOpen { .. }
+            | StoreError::Gone { .. }
+            | StoreError::NoLog { .. }
             | StoreError::NotAStore { .. }
             | StoreError::TooNew { .. }
             | StoreError::Address(_)

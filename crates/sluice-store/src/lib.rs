@@ -33,3 +33,4 @@ pub use open::Store;
 pub use port::{LARGEST_PAGE, Reader, Writer};
 pub use postgres::Hazard;
 pub use record::{Append, Card, Conflict, Digest, Effect, Event, Header, Lease, OpenEffect, RowKey, Stored, StreamId};
+pub use sqlite::Log;

@@ -4,7 +4,7 @@
 
 use crate::memory::Memory;
 use crate::postgres::{Hazard, Postgres};
-use crate::sqlite::Sqlite;
+use crate::sqlite::{Log, Sqlite};
 use crate::{Damage, Meaning, Order, Query, Reader, StoreError, Writer};
 
 /// A store that was opened. Clones are the same store.
@@ -31,6 +31,19 @@ impl Store {
             return Ok(Store(Kind::Postgres(Box::new(Postgres::open(address)?))));
         }
         Err(StoreError::Address(address.to_owned()))
+    }
+
+    /// Opens the store in a file. It says whether one is taken whose log is missing.
+    pub fn open_file(file: &std::path::Path, log: Log) -> Result<Store, StoreError> {
+        Ok(Store(Kind::Sqlite(Sqlite::open_with(file, log)?)))
+    }
+
+    /// Whether its file is still there under its name. A server is asked whenever something is stored or read.
+    pub fn present(&self) -> Result<(), StoreError> {
+        match &self.0 {
+            Kind::Sqlite(store) => store.present(),
+            Kind::Memory(_) | Kind::Postgres(_) => Ok(()),
+        }
     }
 
     /// Whether processes on other machines can own it too.

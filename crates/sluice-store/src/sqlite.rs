@@ -4,19 +4,23 @@
 //! starts a thread. Nothing is repaired: a damaged file is reported and left as it is.
 
 mod fault;
+mod held;
 mod list;
 mod reader;
 mod schema;
 mod sums;
 mod writer;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::{Damage, StoreError, StreamId};
 use fault::Place;
+use held::Held;
 pub use reader::SqliteReader;
 pub use writer::SqliteWriter;
 
@@ -26,40 +30,62 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// A store in one SQLite file. Clones are the same store.
 #[derive(Clone, Debug)]
 pub struct Sqlite {
-    path: PathBuf,
+    file: Arc<Held>,
+}
+
+/// Whether a file is opened whose log is missing though its engine had not given it up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Log {
+    /// It is refused: what was stored last may only have stood in the log.
+    Needed,
+    /// It is taken as it is, by somebody who knows.
+    MayBeMissing,
 }
 
 impl Sqlite {
     /// Opens the store in this file, makes it if it is not there, and brings its schema up to date.
     pub fn open(path: &Path) -> Result<Sqlite, StoreError> {
-        let sqlite = Sqlite { path: path.to_owned() };
-        let place = sqlite.place();
-        let mut connection = sqlite.connect(OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE)?;
+        Sqlite::open_with(path, Log::Needed)
+    }
+
+    pub(crate) fn open_with(path: &Path, log: Log) -> Result<Sqlite, StoreError> {
+        let place = Place::new(path);
+        // Whoever opens the file makes a log that is empty.
+        let had_log = held::has_log(path);
+        let mut connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE)?;
         // SQLite opens a file that it may not write without a word, and says so at the first write.
         if connection.is_readonly("main").map_err(|error| place.fault(error))? {
             return Err(StoreError::ReadOnly { place: place.to_string() });
         }
+        let cannot = |error: std::io::Error| StoreError::CannotOpen { place: place.to_string(), source: error.into() };
+        let file = Arc::new(Held::new(path).map_err(cannot)?);
         schema::update(&mut connection, &place)?;
-        Ok(sqlite)
+        let is_in_use = schema::is_in_use(&connection).map_err(|error| place.fault(error))?;
+        // One that an engine has taken meanwhile has a log by now.
+        if log == Log::Needed && is_in_use && !had_log && !held::has_log(path) {
+            return Err(StoreError::NoLog { place: place.to_string() });
+        }
+        Ok(Sqlite { file })
     }
 
     /// A writer, which owns nothing yet.
     pub fn writer(&self) -> Result<SqliteWriter, StoreError> {
-        Ok(SqliteWriter::new(self.connect(OpenFlags::SQLITE_OPEN_READ_WRITE)?, self.place()))
+        Ok(SqliteWriter::new(self.connect(OpenFlags::SQLITE_OPEN_READ_WRITE)?, self.file.clone()))
     }
 
     /// A reader.
     pub fn reader(&self) -> Result<SqliteReader, StoreError> {
-        Ok(SqliteReader::new(self.connect(OpenFlags::SQLITE_OPEN_READ_ONLY)?, self.place()))
+        Ok(SqliteReader::new(self.connect(OpenFlags::SQLITE_OPEN_READ_ONLY)?, self.file.clone()))
+    }
+
+    /// Whether the file is still there under its name.
+    pub(crate) fn present(&self) -> Result<(), StoreError> {
+        self.file.check()
     }
 
     /// Writes a copy of the store as it is at this moment to a new file, while others go on writing.
     pub fn backup(&self, to: &Path) -> Result<(), StoreError> {
-        let from = self.connect(OpenFlags::SQLITE_OPEN_READ_ONLY)?;
-        let target = to.to_str().ok_or_else(|| StoreError::Address(to.display().to_string()))?;
-        // Not the page-by-page interface: it starts again whenever the writer commits, so it may never end.
-        from.execute("VACUUM INTO ?1", [target]).map_err(|error| Place::new(to).fault(error))?;
-        Ok(())
+        held::copy(&self.connect(OpenFlags::SQLITE_OPEN_READ_ONLY)?, to)
     }
 
     /// Reads the whole file and compares every index with its table. Damage that hits a key can make something seem not
@@ -83,9 +109,10 @@ impl Sqlite {
         look().map_err(|error| self.place().fault(error))
     }
 
-    /// Brings what stands in the write-ahead log into the file, and empties the log.
+    /// Brings what stands in the write-ahead log into the file, and empties the log: the file alone is the store.
     pub(crate) fn settle(&self) -> Result<(), StoreError> {
         let connection = self.connect(OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        schema::give_up(&connection).map_err(|error| self.place().fault(error))?;
         let settled = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0));
         match settled.map_err(|error| self.place().fault(error))? {
             0 => Ok(()),
@@ -95,30 +122,37 @@ impl Sqlite {
 
     /// The bytes of the file.
     pub(crate) fn bytes(&self) -> u64 {
-        std::fs::metadata(&self.path).map_or(0, |about| about.len())
+        self.file.bytes()
     }
 
     fn place(&self) -> Place {
-        Place::new(&self.path)
+        self.file.place()
     }
 
     fn connect(&self, flags: OpenFlags) -> Result<Connection, StoreError> {
-        let open = || {
-            let connection = Connection::open_with_flags(&self.path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
-            connection.busy_timeout(PATIENCE)?;
-            connection.set_prepared_statement_cache_capacity(64);
-            connection.pragma_update(None, "synchronous", "FULL")?;
-            // Only macOS looks at this one: its plain fsync does not reach the disk.
-            connection.pragma_update(None, "fullfsync", true)?;
-            connection.pragma_update(None, "foreign_keys", false)?;
-            // Looks at each page's structure when it is read, so that damage is an error and not an odd answer.
-            connection.pragma_update(None, "cell_size_check", true)?;
-            connection.pragma_update(None, "cache_size", CACHE_KIB)?;
-            connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
-            Ok(connection)
-        };
-        open().map_err(|error| self.place().fault(error))
+        self.file.check()?;
+        connect(self.file.path(), flags)
     }
+}
+
+fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, StoreError> {
+    let open = || {
+        let connection = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+        connection.busy_timeout(PATIENCE)?;
+        connection.set_prepared_statement_cache_capacity(64);
+        // The last of all who hold the file removes its log, and not the last connection: see `Held`.
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+        connection.pragma_update(None, "synchronous", "FULL")?;
+        // Only macOS looks at this one: its plain fsync does not reach the disk.
+        connection.pragma_update(None, "fullfsync", true)?;
+        connection.pragma_update(None, "foreign_keys", false)?;
+        // Looks at each page's structure when it is read, so that damage is an error and not an odd answer.
+        connection.pragma_update(None, "cell_size_check", true)?;
+        connection.pragma_update(None, "cache_size", CACHE_KIB)?;
+        connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
+        Ok(connection)
+    };
+    open().map_err(|error| Place::new(path).fault(error))
 }
 
 /// What is wrong with the structure of the file.

@@ -92,6 +92,7 @@ pub(crate) enum Output {
 impl Output {
     /// The exit code of a command that has ended; a failure is told first.
     pub(crate) fn finish(self, result: Result<ExitCode, Failure>) -> ExitCode {
+        sluice_api::client::paused().iter().for_each(|words| say(&format!("warning: {words}")));
         match result {
             Ok(exit) => match sluice_api::client::damage() {
                 None => exit,

@@ -44,6 +44,7 @@ mod e2e {
     pub(crate) mod lists;
     pub(crate) mod load;
     pub(crate) mod lost_machines;
+    pub(crate) mod lost_stores;
     pub(crate) mod many;
     pub(crate) mod merge_kills;
     pub(crate) mod merges;

@@ -1,7 +1,6 @@
 //! The decisions of a run: what an input leads to, and what can go on because of it.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use super::agents::may_say;
 use super::effect::{Effect, Part, TimerKey};
@@ -12,15 +11,12 @@ use super::parts::CONFLICT;
 use super::plan::{Loop, Plan};
 use super::record::{Book, MOST_LOSSES, asks};
 use super::sketch::Sketch;
-use super::state::{End, Progress, RunState, StepState, StepStatus, attempt_of, parts, takes_place};
+use super::state::{End, Progress, RunState, StepStatus, attempt_of, parts, takes_place};
 use super::values::Locals;
+use super::waits::{again_after, pause_after};
 use crate::machine::{Decision, Moment, Refusal, RefusalCode};
-use crate::recipe::{FailureKind, Join, OnExhausted, Step, StepId, Work};
+use crate::recipe::{FailureKind, Join, OnExhausted, StepId, Work};
 
-/// How long the engine waits before it starts again what went away a second time with its worker; then twice as long.
-const FIRST_PAUSE: Duration = Duration::from_secs(1);
-/// And at most so long.
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 /// The exit code of a command that has none: nobody saw it end.
 const NO_EXIT_CODE: i32 = -1;
 
@@ -450,28 +446,4 @@ impl Sketch<'_> {
         }
         stops.into_iter().for_each(|(attempt, part)| self.wants(Effect::Stop { step: id, attempt, part }));
     }
-}
-
-/// How long the engine waits before it starts again what went away with its worker: the first time not at all.
-fn pause_after(losses: u32) -> Duration {
-    match losses {
-        0 => Duration::ZERO,
-        more => FIRST_PAUSE.saturating_mul(1u32.checked_shl(more - 1).unwrap_or(u32::MAX)).min(LONGEST_PAUSE),
-    }
-}
-
-/// How long it is until a step is tried again; `None`: it is not.
-fn again_after(step: &Step, state: &StepState, failure: &Failure) -> Option<Duration> {
-    let kind = match failure {
-        Failure::Attempt { kind: FailureKind::Lost, .. } if state.losses < MOST_LOSSES => {
-            return Some(pause_after(state.losses));
-        }
-        // A worker that goes away again and again is a crash of what it does.
-        Failure::Attempt { kind: FailureKind::Lost, .. } => FailureKind::Crashed,
-        Failure::Attempt { kind, .. } => *kind,
-        Failure::Upstream(_) | Failure::Undefined(_) | Failure::LoopExhausted | Failure::Aborted => FailureKind::Failed,
-    };
-    let allowed = step.retry.on.is_empty() || step.retry.on.contains(&kind);
-    let doubled = step.retry.backoff.saturating_mul(1u32.checked_shl(state.failures).unwrap_or(u32::MAX));
-    (allowed && state.failures < step.retry.max).then_some(doubled)
 }

@@ -14,7 +14,7 @@ use super::values::Locals;
 use crate::recipe::{RunHook, StepId};
 
 /// How long the steps that always run may take after a run was cancelled or took too long.
-const LONGEST_ENDING: Duration = Duration::from_secs(600);
+pub(super) const LONGEST_ENDING: Duration = Duration::from_secs(600);
 
 impl Sketch<'_> {
     /// Ends the run before its steps have ended. The steps that always run do so first, within [`LONGEST_ENDING`].

@@ -227,7 +227,7 @@ fn keep<B: Book>(book: &mut B, id: StepId, change: impl FnOnce(&mut StepState)) 
 }
 
 /// Whether an attempt went away with its worker, which is not its own fault.
-fn is_loss(failure: &Failure) -> bool {
+pub(super) fn is_loss(failure: &Failure) -> bool {
     matches!(failure, Failure::Attempt { kind: FailureKind::Lost, .. })
 }
 

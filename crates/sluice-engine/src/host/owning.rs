@@ -29,6 +29,9 @@ pub trait Fence: Send + Sync {
     /// The store is this engine's for another term.
     fn renewed(&self, tenure: &Tenure);
 
+    /// The store does not answer, and why. Everything goes on until the term is over.
+    fn unanswered(&self, _why: &StoreError) {}
+
     /// The store is somebody else's: everything is to end. Said again, it changes nothing.
     fn lost(&self);
 
@@ -137,8 +140,12 @@ impl Owning {
             let kept = match answer {
                 Ok(ownership) => self.tenure.renewed(ownership.epoch, asked_ms).is_ok(),
                 Err(StoreError::LostOwnership | StoreError::Owned { .. }) => false,
-                // Whatever is wrong, it may pass; until then nothing goes on beyond the term.
-                Err(_) => continue,
+                Err(error @ StoreError::Gone { .. }) => return drop(self.messages.send(Event::Failed(error))),
+                // Whatever else is wrong, it may pass; until then nothing goes on beyond the term.
+                Err(error) => {
+                    fence.unanswered(&error);
+                    continue;
+                }
             };
             if !kept {
                 fence.lost();

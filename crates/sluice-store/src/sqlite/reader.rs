@@ -2,9 +2,12 @@
 //!
 //! Everything that is read is compared with its checksum ([`super::sums`]).
 
+use std::sync::Arc;
+
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::fault::Place;
+use super::held::Held;
 use super::list;
 use super::sums::{LogRow, effect_sum, header_sum, lease_sum, row_sum, sum, timer_sum};
 use crate::record::beyond;
@@ -59,12 +62,13 @@ const LATEST_EVENTS: &str = "SELECT position, stream, first, count, events, sum 
 /// The reading side of a [`super::Sqlite`].
 pub struct SqliteReader {
     connection: Connection,
+    _file: Arc<Held>,
     place: Place,
 }
 
 impl SqliteReader {
-    pub(super) fn new(connection: Connection, place: Place) -> SqliteReader {
-        SqliteReader { connection, place }
+    pub(super) fn new(connection: Connection, file: Arc<Held>) -> SqliteReader {
+        SqliteReader { connection, place: file.place(), _file: file }
     }
 
     fn fault(&self) -> impl Fn(rusqlite::Error) -> StoreError {

@@ -11,7 +11,7 @@ use crate::StoreError;
 const APPLICATION: i64 = 0x534c_5543;
 
 /// The steps; the version of a file says how many it has behind it.
-const STEPS: [&str; 2] = [VERSION_1, VERSION_2];
+const STEPS: [&str; 3] = [VERSION_1, VERSION_2, VERSION_3];
 
 // Streams have a number, because their names would stand in every key of every table.
 //
@@ -103,6 +103,22 @@ ALTER TABLE log ADD COLUMN sum INTEGER;
 -- How far the log has been acted upon.
 ALTER TABLE owner ADD COLUMN followed INTEGER;
 ";
+
+// Whether somebody has taken the store and not given it up: then what was stored last may only stand in the log beside the
+// file, and a file without its log is not whole. It is brought into the file when the store is taken.
+const VERSION_3: &str = "
+ALTER TABLE owner ADD COLUMN in_use INTEGER;
+";
+
+/// Whether somebody has taken the store and not given it up.
+pub(super) fn is_in_use(connection: &Connection) -> Result<bool, rusqlite::Error> {
+    connection.query_row("SELECT in_use IS NOT NULL FROM owner", [], |row| row.get(0))
+}
+
+/// The file alone is the whole store, once this has come from the log into it.
+pub(super) fn give_up(connection: &Connection) -> Result<(), rusqlite::Error> {
+    connection.execute("UPDATE owner SET in_use = NULL", []).map(drop)
+}
 
 /// Brings a file up to date, or says why it cannot be used.
 pub(super) fn update(connection: &mut Connection, place: &Place) -> Result<(), StoreError> {

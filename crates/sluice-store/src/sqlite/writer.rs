@@ -6,11 +6,13 @@
 mod knowledge;
 mod statements;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::fault::Place;
+use super::held::{Held, Id};
 use crate::memory::system_time;
 use crate::ownership::Owner;
 use crate::{Append, Conflict, Cursor, Ownership, StoreError, StreamId, Writer, admit};
@@ -23,17 +25,32 @@ const MOST_BEHIND: u64 = 64;
 /// The writing side of a [`super::Sqlite`].
 pub struct SqliteWriter {
     connection: Connection,
+    file: Arc<Held>,
+    log: Option<Id>,
     place: Place,
     epoch: Option<u64>,
     knowledge: Knowledge,
+    /// The file itself says that it is in use, and not only its log.
+    is_marked: bool,
 }
 
 impl SqliteWriter {
-    pub(super) fn new(connection: Connection, place: Place) -> SqliteWriter {
-        SqliteWriter { connection, place, epoch: None, knowledge: Knowledge::default() }
+    pub(super) fn new(connection: Connection, file: Arc<Held>) -> SqliteWriter {
+        let (place, knowledge) = (file.place(), Knowledge::default());
+        SqliteWriter { connection, file, log: None, place, epoch: None, knowledge, is_marked: false }
     }
 
-    /// Does something in one transaction that is durable afterwards. Whatever fails, nothing is known any more.
+    /// Brings into the file that it is in use. A reader may be in the way; then it is done the next time.
+    fn mark(&mut self) {
+        if !self.is_marked {
+            let counts = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get(2)?));
+            let done = self.connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], counts);
+            self.is_marked = done.is_ok_and(|(busy, log, brought)| busy == 0 && log == brought);
+        }
+    }
+
+    /// Does something in one transaction that is durable afterwards, in the file of this name. Whatever fails, nothing is
+    /// known any more.
     ///
     /// Not the driver's own transactions: they parse their statements anew each time.
     fn commit<T>(
@@ -48,6 +65,7 @@ impl SqliteWriter {
         let done = say("BEGIN IMMEDIATE").and_then(|_| {
             let answer = work(connection, &mut self.knowledge)?;
             say("COMMIT")?;
+            self.file.check_stored(connection, &mut self.log)?;
             Ok(answer)
         });
         if done.is_err() {
@@ -76,8 +94,10 @@ impl Writer for SqliteWriter {
         })?;
         if mine.is_none() {
             self.knowledge.clear();
+            self.is_marked = false;
         }
         self.epoch = Some(ownership.epoch);
+        self.mark();
         Ok(ownership)
     }
 
@@ -86,7 +106,7 @@ impl Writer for SqliteWriter {
         let place = self.place.clone();
         self.knowledge.clear();
         self.commit(|connection, _| {
-            let sql = "UPDATE owner SET until = 0 WHERE epoch = ?1";
+            let sql = "UPDATE owner SET until = 0, in_use = NULL WHERE epoch = ?1";
             connection.execute(sql, [epoch as i64]).map_err(|error| place.fault(error))?;
             Ok(())
         })?;
@@ -147,7 +167,7 @@ fn read_owner(connection: &Connection) -> Result<Owner, rusqlite::Error> {
 }
 
 fn write_owner(connection: &Connection, owner: &Owner) -> Result<(), rusqlite::Error> {
-    let sql = "UPDATE owner SET epoch = ?1, name = ?2, until = ?3";
+    let sql = "UPDATE owner SET epoch = ?1, name = ?2, until = ?3, in_use = 1";
     connection.execute(sql, params![owner.epoch as i64, owner.name, owner.until])?;
     Ok(())
 }

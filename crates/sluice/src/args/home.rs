@@ -50,6 +50,9 @@ pub(crate) struct Restore {
     /// The copy
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
+    /// Take a store.db whose log (store.db-wal) is lost as it is: what stood only in the log is lost with it
+    #[arg(long)]
+    pub(crate) without_log: bool,
 }
 
 /// End the engine; sessions go on, and the next command takes them up again

@@ -4,6 +4,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use serde_json::{Value, json};
 use sluice_api::Client;
 use sluice_api::client::escape;
+use sluice_home::backup::Log;
 use sluice_home::doctor::Sign;
 
 use crate::args::{Backup, Completions, Doctor, Events, Restore, Skill};
@@ -106,12 +107,13 @@ pub(crate) fn restore(arguments: &Restore, output: Output) -> Result<Exit, Failu
     let places = places()?;
     crate::engine::make_home(&places)?;
     // What is no copy ends nobody. And nobody starts an engine before the copy is in its place.
-    sluice_home::backup::look(&arguments.file)?;
+    let log = if arguments.without_log { Log::MayBeMissing } else { Log::Needed };
+    sluice_home::backup::look(&arguments.file, log)?;
     let _starting = crate::engine::starting(&places)?;
     if !crate::engine::end_background(&places)? {
         sluice_home::denied::must_be_person(&places, "restore")?;
     }
-    let aside = sluice_home::backup::restore(&places, &arguments.file)?;
+    let aside = sluice_home::backup::restore(&places, &arguments.file, log)?;
     match output {
         Output::Json => print_json(&json!({ "restored": arguments.file.display().to_string(), "aside": aside })),
         Output::People => {
@@ -134,6 +136,7 @@ pub(crate) fn doctor(arguments: &Doctor, output: Output) -> Result<Exit, Failure
     // Who is known to whom only the engine can say; if none runs, none is started for it.
     let list = engine.and_then(|engine| engine.get("/v1/workspaces").ok());
     findings.extend(sluice_home::doctor::worktrees(list.as_ref()));
+    findings.extend(sluice_api::client::paused().map(sluice_home::doctor::paused));
     let is_damaged = findings.iter().any(|finding| finding.name == sluice_home::doctor::DAMAGE);
     let is_well = findings.iter().all(|finding| finding.status != sluice_home::doctor::Health::Broken);
     match output {

@@ -1,6 +1,7 @@
 //! Homes in every condition: left by a killed engine, in the way, too deep, read-only, broken, too new, full. What can
 //! be mended is; everything else is told with the file it is about and the way out.
 
+use std::collections::BTreeSet;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -168,6 +169,48 @@ fn a_read_only_home_is_named() {
     is_told(&ask(&home), &[home.place().to_str().unwrap(), "make it writable", "SLUICE_HOME"]);
 }
 
+/// Somebody else takes the rest of a disk.
+fn fill(folder: &Path) -> PathBuf {
+    let hog = folder.join("hog");
+    let mut block = vec![0_u8; 1 << 16];
+    let mut file = std::fs::File::create(&hog).unwrap();
+    while std::io::Write::write_all(&mut file, &block).is_ok() {}
+    block.truncate(1);
+    while std::io::Write::write_all(&mut file, &block).is_ok() {}
+    hog
+}
+
+/// A copy for which there is no room is none, and a restore for which there is none changes nothing.
+#[test]
+fn on_a_full_disk_a_backup_and_a_restore_leave_nothing_behind() {
+    let home = Home::empty();
+    let (Some(mounted), Some(small)) =
+        (Mounted::new(&home.place(), "size=6m"), Mounted::new(&home.path("small"), "size=64k"))
+    else {
+        return println!("not run: only root can mount");
+    };
+    home.sluice(&["project", "add"]).done();
+    let task = home.create("kept", "true", &["--no-spawn"]);
+    let copy = small.0.join("copy.db").display().to_string();
+    is_told(&home.sluice(&["backup", &copy, "--json"]), &[&copy, "room", "free some space"]);
+    let left: Vec<_> = std::fs::read_dir(&small.0).unwrap().collect();
+    assert!(left.is_empty(), "{left:?}");
+    let copy = home.path("copy.db").display().to_string();
+    home.json(&["backup", &copy]);
+    let names = || -> BTreeSet<_> {
+        let names = std::fs::read_dir(home.place()).unwrap().map(|it| it.unwrap().file_name());
+        names.filter(|name| name.to_string_lossy().contains("restor")).collect()
+    };
+    home.sluice(&["stop"]).done();
+    let hog = fill(&home.place());
+    is_told(&home.sluice(&["restore", &copy, "--json"]), &["room", "free some space"]);
+    assert_eq!(names(), BTreeSet::new());
+    std::fs::remove_file(hog).unwrap();
+    assert!(home.json(&["task", "list"]).to_string().contains(&task));
+    home.sluice(&["stop"]).done();
+    drop((mounted, small));
+}
+
 #[test]
 fn a_full_disk_loses_nothing_that_was_answered() {
     let home = Home::empty();
@@ -180,14 +223,7 @@ fn a_full_disk_loses_nothing_that_was_answered() {
         home.sluice(&["task", "create", &branch, "Fill", "--no-spawn", "--harness", "demo", "--json"])
     };
     let kept = create(0).done().json()["task"]["id"].as_str().unwrap().to_owned();
-    // The rest of the disk is taken by somebody else.
-    let hog = home.place().join("hog");
-    let mut block = vec![0_u8; 1 << 16];
-    let mut file = std::fs::File::create(&hog).unwrap();
-    while std::io::Write::write_all(&mut file, &block).is_ok() {}
-    block.truncate(1);
-    while std::io::Write::write_all(&mut file, &block).is_ok() {}
-    drop(file);
+    let hog = fill(&home.place());
     let refused = (1..40).map(create).find(|ran| ran.code != 0).expect("the disk is full");
     println!("on a full disk: {refused:?}");
     assert_eq!(refused.code, 6, "{refused:?}");

@@ -125,3 +125,41 @@ fn a_postgresql_that_hangs_is_named_to_whoever_asks() {
     let shown = patiently(&home, &["task", "show", &id]);
     assert_eq!(text(&shown["task"]["id"]), id);
 }
+
+/// While its server is away an engine pauses its agents, and says so: in its log, beside every answer, and to the doctor.
+#[test]
+fn whoever_asks_hears_that_agents_are_paused_while_postgresql_is_away() {
+    let cluster = Cluster::start();
+    let address = cluster.database();
+    let home = Home::empty();
+    with_shell(&home);
+    std::fs::write(home.place().join("config.toml"), "[engine]\nowner_seconds = 6\n").unwrap();
+    let _served = Served::start(&home, &["--store", &address]);
+    home.sluice(&["project", "add"]).done();
+    home.create("mild", "hang", &[]);
+    let doctor = home.sluice(&["doctor"]);
+    assert!(!doctor.stdout.contains("paused"), "{doctor:?}");
+    cluster.halt();
+    let log = || std::fs::read_to_string(home.place().join("logs/engine.log")).unwrap();
+    let until_listed = |is_paused: bool| {
+        let give_up = Instant::now() + LONG;
+        loop {
+            let listed = home.sluice(&["task", "list"]);
+            if listed.stderr.contains("warning: agents and scripts are paused since ") == is_paused {
+                return;
+            }
+            assert!(Instant::now() < give_up, "{listed:?}");
+        }
+    };
+    until_listed(true);
+    assert!(log().contains("agents and scripts are paused since "), "{}", log());
+    let doctor = home.sluice(&["doctor"]);
+    assert_eq!(doctor.code, 1, "{doctor:?}");
+    for (finding, words) in [("store", "cannot be reached"), ("agents", "are paused since ")] {
+        let is = |line: &str| line.starts_with("broken") && line.contains(finding) && line.contains(words);
+        assert!(doctor.stdout.lines().any(is), "{finding}: {doctor:?}");
+    }
+    cluster.resume();
+    until_listed(false);
+    assert!(log().contains("the store answers again"), "{}", log());
+}

@@ -1,0 +1,126 @@
+//! The file of a store is removed, moved or replaced under a living engine, or its log after a dead one: nothing is said to
+//! be stored that is not, nothing that was is lost, and no command goes on as if nothing were missing.
+
+use std::path::{Path, PathBuf};
+
+use super::home::{Home, Ran, run as ran};
+use super::process;
+
+fn store(home: &Home) -> PathBuf {
+    home.place().join("store.db")
+}
+
+fn log_of(store: &Path) -> PathBuf {
+    PathBuf::from(format!("{}-wal", store.display()))
+}
+
+/// It says no, with 6, and how to go on.
+#[track_caller]
+fn is_told(ran: &Ran, parts: &[&str]) {
+    assert_eq!(ran.code, 6, "{ran:?}");
+    let text = format!("{}{}", ran.stdout, ran.stderr);
+    parts.iter().for_each(|part| assert!(text.contains(part), "{part:?} is not in {text:?}"));
+}
+
+/// The home of a living engine with a task, of whose store something becomes.
+fn lose(becomes: impl FnOnce(&Path)) -> (Home, String, i32) {
+    let home = Home::new();
+    let kept = home.create("kept", "true", &["--no-spawn"]);
+    let engine = home.engine_pid();
+    becomes(&store(&home));
+    (home, kept, engine)
+}
+
+/// The engine ends by itself, and what it saved holds everything.
+fn is_saved(home: &Home, kept: &str, engine: i32) {
+    process::until_gone(engine);
+    let saved = home.place().join("store.db.saved-1");
+    home.sluice(&["restore", saved.to_str().unwrap()]).done();
+    assert!(home.json(&["task", "list"]).to_string().contains(kept));
+    home.create("again", "true", &["--no-spawn"]);
+}
+
+#[test]
+fn a_store_that_is_removed_under_its_engine_takes_nothing_more_and_is_saved() {
+    let (home, kept, engine) = lose(|store| {
+        std::fs::remove_file(store).unwrap();
+        std::fs::remove_file(log_of(store)).unwrap();
+    });
+    let late = home.sluice(&["task", "create", "late", "Late", "--harness", "demo", "--no-spawn"]);
+    is_told(&late, &["removed, moved or replaced", "store.db.saved-1", "sluice restore FILE"]);
+    process::until_gone(engine);
+    is_told(&home.sluice(&["task", "list"]), &["not there any more", "store.db.saved-1"]);
+    is_saved(&home, &kept, engine);
+}
+
+#[test]
+fn a_store_that_is_replaced_under_its_engine_is_not_read_either() {
+    let (home, kept, engine) = lose(|store| {
+        let other = store.with_extension("other");
+        std::fs::write(&other, "another file").unwrap();
+        std::fs::rename(&other, store).unwrap();
+    });
+    is_told(&home.sluice(&["task", "list"]), &["removed, moved or replaced", "store.db.saved-1"]);
+    process::until_gone(engine);
+    assert_eq!(std::fs::read_to_string(store(&home)).unwrap(), "another file");
+    std::fs::remove_file(store(&home)).unwrap();
+    is_saved(&home, &kept, engine);
+}
+
+#[test]
+fn a_log_that_is_removed_under_its_engine_is_saved_with_its_store() {
+    let (home, kept, engine) = lose(|store| std::fs::remove_file(log_of(store)).unwrap());
+    let late = home.sluice(&["task", "create", "late", "Late", "--harness", "demo", "--no-spawn"]);
+    is_told(&late, &["store.db.saved-1"]);
+    process::until_gone(engine);
+    is_told(&home.sluice(&["task", "list"]), &["store.db-wal is not there"]);
+    is_saved(&home, &kept, engine);
+}
+
+/// The home is moved away. Its engine ends without touching what is made in its place, and everything is where the home is.
+#[test]
+fn a_home_that_is_moved_under_its_engine_is_whole_where_it_is() {
+    let home = Home::new();
+    let kept = home.create("kept", "true", &["--no-spawn"]);
+    let (engine, moved) = (home.engine_pid(), home.path("moved"));
+    std::fs::rename(home.place(), &moved).unwrap();
+    let there = |arguments: &[&str]| ran(home.command(arguments).env("SLUICE_HOME", &moved));
+    is_told(
+        &there(&["task", "create", "late", "Late", "--project", "coffee", "--harness", "demo", "--no-spawn"]),
+        &["removed, moved or replaced"],
+    );
+    process::until_gone(engine);
+    assert!(!store(&home).exists(), "the engine of a home that was moved made a store in its old place");
+    let listed = there(&["task", "list", "--json"]).done().stdout;
+    assert!(listed.contains(&kept), "{listed}");
+    there(&["stop"]).done();
+}
+
+/// After a kill what was stored last stands in the log: without it the store is not opened as if that were all.
+#[test]
+fn a_store_without_the_log_of_a_killed_engine_is_refused() {
+    let home = Home::new();
+    let kept = home.create("kept", "true", &["--no-spawn"]);
+    home.kill_engine();
+    let (log, aside) = (log_of(&store(&home)), home.path("log"));
+    // Whoever only looks takes nothing away.
+    home.sluice(&["doctor"]).done();
+    std::fs::rename(&log, &aside).unwrap();
+    let way_out = format!("sluice restore --without-log {}", store(&home).display());
+    is_told(&home.sluice(&["task", "list"]), &["store.db-wal is not there", "put that file back", &way_out]);
+    let doctor = home.sluice(&["doctor"]);
+    is_told(&doctor, &["store.db-wal is not there"]);
+    std::fs::rename(&aside, &log).unwrap();
+    assert!(home.json(&["task", "list"]).to_string().contains(&kept));
+    // Whoever does not have it any more says so.
+    home.kill_engine();
+    std::fs::remove_file(&log).unwrap();
+    let file = store(&home).display().to_string();
+    assert_eq!(home.refused(&["restore", &file]), "1 unusable_copy");
+    home.sluice(&["restore", "--without-log", &file]).done();
+    home.json(&["task", "list"]);
+    // One that was given up needs no log.
+    home.sluice(&["stop"]).done();
+    let _ = std::fs::remove_file(&log);
+    home.json(&["task", "list"]);
+}
