@@ -148,7 +148,8 @@ fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, StoreError> {
         connection.pragma_update(None, "foreign_keys", false)?;
         // Looks at each page's structure when it is read, so that damage is an error and not an odd answer.
         connection.pragma_update(None, "cell_size_check", true)?;
-        connection.pragma_update(None, "cache_size", CACHE_KIB)?;
+        let writes = flags.contains(OpenFlags::SQLITE_OPEN_READ_WRITE);
+        connection.pragma_update(None, "cache_size", if writes { WRITER_CACHE_KIB } else { READER_CACHE_KIB })?;
         connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
         Ok(connection)
     };
@@ -198,8 +199,11 @@ fn named(
 
 /// So many findings about the structure are told.
 const MOST_TOLD: u32 = 20;
-/// The page cache of a connection, in KiB; SQLite takes negative numbers as such. It is taken only as it is needed.
-const CACHE_KIB: i64 = -16_384;
+/// The page cache of a writer, in KiB; SQLite takes negative numbers as such. It is taken as it is needed, and kept.
+const WRITER_CACHE_KIB: i64 = -8_192;
+/// The page cache of a reader. There are several of them in an engine, each keeps its own, and the system keeps the pages of
+/// the file as well.
+const READER_CACHE_KIB: i64 = -1_024;
 /// How many pages the write-ahead log collects before they go to the file. A checkpoint costs two syncs and
 /// writes each page once however often it changed, so fewer of them than SQLite's usual one per 1,000 pages is cheaper.
 const CHECKPOINT_PAGES: i64 = 4_000;
