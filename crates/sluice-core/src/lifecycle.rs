@@ -81,6 +81,13 @@ pub struct Transition {
     pub hooks: Vec<Hook>,
 }
 
+impl Transition {
+    /// Whether it asks for a verdict.
+    pub fn gives_verdict(&self) -> bool {
+        self.gate.as_ref().is_some_and(|gate| gate.verdict.is_some())
+    }
+}
+
 /// Whom an author gives a transition to. A person may take every transition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By {
@@ -108,6 +115,8 @@ pub enum PersonsOnly {
     Said,
     /// It has no gate and starts an agent.
     StartsAgent,
+    /// The run of the state that it leaves takes it.
+    EndsRun,
     /// It has no gate and ends the task.
     EndsTask,
 }
@@ -292,6 +301,8 @@ pub enum Reaction {
     MarkDead,
 }
 
+/// The state in which a task has been merged.
+pub const DONE: &str = "done";
 /// The state that crashes escalate to.
 pub const STUCK: &str = "stuck";
 /// The states that `task create` can set, the usual one first.
@@ -316,18 +327,56 @@ impl Lifecycle {
 
     /// The agents that may take `edge`. The machine and the checker ask here, so that they agree.
     ///
-    /// An artifact of the right form opens a gate, whoever wrote it, but a verdict is the reviewer's. Without a gate an
-    /// agent could start agents for ever, or end its own task: there a person decides unless the author says otherwise.
+    /// An artifact of the right form opens a gate, whoever wrote it, but a verdict is the reviewer's, and how a run ended
+    /// is the run's to say. Without a gate an agent could start agents for ever, or end its own task: there a person
+    /// decides unless the author says otherwise.
     pub fn takers(&self, edge: &Transition) -> Takers {
-        let gives_verdict = edge.gate.as_ref().is_some_and(|gate| gate.verdict.is_some());
+        let run = self.state(edge.from).run.as_ref();
+        let ends_run = run.is_some_and(|run| [run.completed, run.failed].contains(&Some(edge.to)));
         match (edge.by, &edge.gate) {
             (Some(By::Person), _) => Takers::Persons(PersonsOnly::Said),
-            (_, Some(_)) if gives_verdict => Takers::Reviewer,
+            (_, Some(_)) if edge.gives_verdict() => Takers::Reviewer,
+            (None, _) if ends_run => Takers::Persons(PersonsOnly::EndsRun),
             (Some(By::Agent), _) | (None, Some(_)) => Takers::Agents,
             (None, None) if self.state(edge.to).terminal => Takers::Persons(PersonsOnly::EndsTask),
             (None, None) if edge.hooks.iter().any(Hook::starts_agent) => Takers::Persons(PersonsOnly::StartsAgent),
             (None, None) => Takers::Agents,
         }
+    }
+
+    /// Whether the run of a state judges the work: the task moves on when it has completed, and can come from there to
+    /// where it is merged without a worker being started on the way, whose work would be another.
+    pub fn judges(&self, state: StateId) -> bool {
+        let (run, done) = (self.state(state).run.as_ref(), self.find(DONE));
+        let Some((first, done)) = run.and_then(|run| run.completed).zip(done) else { return false };
+        let ways = |from: StateId| self.transitions.iter().filter(move |edge| edge.from == from);
+        let mut reached: Vec<StateId> = Vec::new();
+        reached.extend(ways(state).find(|edge| edge.to == first && !self.starts_worker(edge)).map(|edge| edge.to));
+        let mut next = 0;
+        while let Some(at) = reached.get(next).copied() {
+            for edge in ways(at) {
+                if edge.to == done {
+                    return true;
+                }
+                if edge.to != state && !reached.contains(&edge.to) && !self.starts_worker(edge) {
+                    reached.push(edge.to);
+                }
+            }
+            next += 1;
+        }
+        false
+    }
+
+    /// Whether whoever is started in a state, in the task's own place, is the author of a verdict.
+    pub fn is_reviewed(&self, state: StateId) -> bool {
+        self.transitions.iter().any(|edge| edge.from == state && edge.gives_verdict())
+    }
+
+    /// Whether a transition starts somebody who does the work, or can.
+    fn starts_worker(&self, edge: &Transition) -> bool {
+        let starts = |hook: &Hook| hook.starts_agent() && !matches!(hook, Hook::SpawnReviewer(_));
+        let enters = self.state(edge.to).enter_prompt.is_some();
+        (enters || edge.hooks.iter().any(starts)) && !self.is_reviewed(edge.to)
     }
 
     /// Whether only a person leads a task out of a state: no agent may, no rule does, and no run is started there.

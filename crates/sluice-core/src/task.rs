@@ -166,7 +166,7 @@ fn carry_out(ledger: &mut Ledger<'_>, input: &Input, watching: bool) -> Answered
                 ledger.heard(place, session::Change::Started, again);
             }
         }
-        Input::RunEnded { run, end, why, evidence } => runs::ended(ledger, run, *end, why, evidence),
+        Input::RunEnded { run, end, why, own, evidence } => runs::ended(ledger, run, *end, why, *own, evidence),
         Input::EffectDone { key, outcome } => outcomes::done(ledger, *key, outcome),
     }
     Ok(())

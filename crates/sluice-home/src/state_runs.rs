@@ -7,11 +7,15 @@
 use std::sync::Arc;
 
 use sluice_api::Problem;
-use sluice_core::run::End;
-use sluice_core::task::Input;
+use sluice_core::run::{End, Given};
 use sluice_core::task::input::RunEnd;
+use sluice_core::task::state::TaskRun;
+use sluice_core::task::{Evidence, Input};
+use sluice_worker::passing::Passing;
 
 use crate::ground::Ground;
+use crate::projects::git;
+use crate::tasks::Seen;
 
 /// The event of a task that has started a run.
 pub(crate) const STARTED: &str = "task.run_started";
@@ -20,6 +24,33 @@ pub(crate) const STARTED: &str = "task.run_started";
 pub(crate) fn look_at_all(ground: &Arc<Ground>) -> Result<(), Problem> {
     let waiting = ground.tasks.open();
     waiting.iter().filter(|seen| seen.state.run_here().is_some()).try_for_each(|seen| look(ground, &seen.id))
+}
+
+/// Whether the run itself made every commit that the task's branch has got since it was started.
+fn is_own(ground: &Ground, seen: &Seen, run: &TaskRun, evidence: &Evidence) -> Result<bool, Problem> {
+    let began = run.began.as_ref().and_then(|began| began.commit.as_ref());
+    let (Some(from), Some(to)) = (began, evidence.work.standing().map(|standing| &standing.commit)) else {
+        return Ok(false);
+    };
+    if from == to {
+        return Ok(true);
+    }
+    let branch = &seen.state.about.branch;
+    let moved = ground.pool_of(seen)?.1.repository().is_moved_by(branch, &from.0, &to.0, &mark(&run.id));
+    match moved {
+        Err(error) if error.is_passing() => Err(git(&error)),
+        moved => Ok(moved.unwrap_or(false)),
+    }
+}
+
+/// What git notes beside each step that a branch goes because of a run that a task's state has started. The commits of
+/// other runs need not be told from anybody's.
+pub(crate) fn mark_of(given: &Given) -> Option<String> {
+    (!given.origin.task.is_empty()).then(|| mark(&given.id))
+}
+
+fn mark(run: &str) -> String {
+    format!("sluice run {run}")
 }
 
 /// If the run of a task's state has ended and the task has not heard of it, it does.
@@ -40,7 +71,8 @@ pub(crate) fn look(ground: &Arc<Ground>, task: &str) -> Result<(), Problem> {
             Err(problem) if problem.is_passing() => return Err(problem),
             read => read.unwrap_or_default(),
         };
-        ground.input(task, Input::RunEnded { run: mine.id.clone(), end, why, evidence });
+        let own = is_own(ground, &seen, mine, &evidence)?;
+        ground.input(task, Input::RunEnded { run: mine.id.clone(), end, why, own, evidence });
     }
     Ok(())
 }

@@ -7,7 +7,7 @@ use sluice_core::task::Event;
 use sluice_core::task::event::Settlement;
 use sluice_core::task::input::Update;
 use sluice_core::task::session::{Change, Exit, Place};
-use sluice_core::task::state::{Attention, Pulse, Workspace};
+use sluice_core::task::state::{Attention, Checked, Pulse, Stood, Workspace};
 use sluice_engine::codec::task_event;
 use sluice_store::Logged;
 
@@ -143,7 +143,7 @@ fn told(event: &Event, seen: &Seen) -> Value {
         }),
         Event::Moved(it) => json!({
             "from": name(it.from), "to": name(it.to), "verdict": it.judged.as_ref().map(|judged| judged.verdict.word()),
-            "commit": it.judged.as_ref().and_then(|judged| judged.commit.as_ref()).map(|commit| &commit.0),
+            "commit": it.judged.as_ref().and_then(|judged| judged.work.commit.as_ref()).map(|commit| &commit.0),
         }),
         Event::Began { turn, .. } => json!({ "turn": turn }),
         Event::Respawning { place, .. } => json!({ "place": word(*place) }),
@@ -181,7 +181,14 @@ fn told(event: &Event, seen: &Seen) -> Value {
         }
         Event::TurnSettled { turn } => json!({ "turn": turn }),
         Event::RunStarted { run, .. } | Event::RunLeft { run } => json!({ "run_id": run }),
-        Event::RunEnded { run, end, why } => json!({ "run_id": run, "run_status": end.word(), "reason": why }),
+        Event::RunEnded { run, end, why, judged } => {
+            let checked = |work: &Stood| Checked { run: None, end: Some(*end), work: work.clone() }.verdict();
+            json!({
+                "run_id": run, "run_status": end.word(), "reason": why,
+                "verdict": judged.as_ref().map(|work| checked(work).word()),
+                "commit": judged.as_ref().and_then(|work| work.commit.as_ref()).map(|commit| &commit.0),
+            })
+        }
         Event::NotWritten(why) => json!({ "action": "write_artifact", "error": why }),
         Event::AttentionSet(attention) => json!({ "attention": attention.to_string() }),
     }

@@ -103,6 +103,35 @@ exit_monitoring:
 prompts: {work: 'Do {summary}.', judge: 'Judge {summary}.', show: 'Show {summary}.'}
 ";
 
+/// A lifecycle whose work only a run judges, while no agent lives.
+const CHECKED: &str = "
+name: checked
+version: 1
+states:
+  pending: {}
+  work: {respawn_prompt: work}
+  checked: {run: {recipe: check, completed: shown, failed: work}}
+  shown: {}
+  done: {terminal: true}
+  cancelled: {terminal: true}
+transitions:
+  - {from: pending, to: work, hooks: [{action: acquire_workspace}, {action: spawn_agent, prompt: work}]}
+  - {from: work, to: checked, gate: {section: '## Handoff'}, hooks: [{action: kill_session}]}
+  - {from: checked, to: shown}
+  - {from: checked, to: work, hooks: [{action: spawn_agent, prompt: work}]}
+  - {from: checked, to: cancelled, hooks: [{action: kill_session}, {action: release_workspace}]}
+  - {from: shown, to: work, hooks: [{action: spawn_agent, prompt: work}]}
+  - {from: shown, to: done, hooks: [{action: kill_session}, {action: release_workspace}, {action: spawn_next}]}
+  - {from: shown, to: cancelled, hooks: [{action: kill_session}, {action: release_workspace}]}
+  - {from: pending, to: cancelled}
+  - {from: work, to: cancelled, hooks: [{action: kill_session}, {action: release_workspace}, {action: spawn_next}]}
+exit_monitoring:
+  rules:
+    - {status: work, has_artifact: {section: '## Handoff'}, then: checked}
+    - {status: work, no_artifact: true, action: crash, stuck_after: 2}
+prompts: {work: 'Do {summary}.'}
+";
+
 fn digest(kind: u8, index: usize) -> Digest {
     let mut digest = [0u8; 32];
     (digest[0], digest[1]) = (u8::try_from(index).unwrap_or(u8::MAX), kind);
@@ -137,7 +166,7 @@ pub(crate) fn lifecycles() -> &'static [KnownLifecycle] {
         };
         let known =
             |(index, (name, text))| KnownLifecycle { lifecycle: lifecycle(name, text), digest: digest(1, index) };
-        built_in.chain([("odd.yml", ODD)]).enumerate().map(known).collect()
+        built_in.chain([("odd.yml", ODD), ("checked.yml", CHECKED)]).enumerate().map(known).collect()
     })
 }
 

@@ -188,7 +188,14 @@ impl Life {
                 None
             }
             Some(Asked::Goes(kept)) => kept,
-            Some(Asked::MayMerge(stream)) => {
+            Some(Asked::MayMerge(stream, unforced)) => {
+                if let (true, Some((run, work))) = (is_done, unforced) {
+                    let newest = self.ground.checks.get(&stream);
+                    let runs = [Some(&run), newest];
+                    if !runs.into_iter().flatten().any(|run| self.ground.has_passed(&stream, run, &work)) {
+                        return Err(format!("{stream}: it may be merged, and the run {run} has not judged {work:?}"));
+                    }
+                }
                 if is_done {
                     let wait = self.soon(500);
                     self.at(wait, Due::Merged(stream));

@@ -9,7 +9,7 @@ use sluice_core::task::Evidence;
 use sluice_core::task::effect::StartSession;
 use sluice_core::task::input::{Head, RunEnd, Standing, Work};
 use sluice_core::task::session::{Exit, Place, Role, SessionId};
-use sluice_core::task::state::{Commit, Tree, WorkspaceName};
+use sluice_core::task::state::{Commit, Stood, Tree, WorkspaceName};
 use sluice_store::StreamId;
 
 /// How many worktrees the pool has.
@@ -86,6 +86,10 @@ pub(crate) struct Ground {
     pub(crate) processes: BTreeMap<(StreamId, SessionId), Process>,
     /// The runs of tasks' states, by the effect that started each, and how each ended.
     pub(crate) runs: BTreeMap<(StreamId, String), Option<RunEnd>>,
+    /// The work when each of them was started.
+    pub(crate) begun: BTreeMap<(StreamId, String), Stood>,
+    /// The newest of each task that judges the work.
+    pub(crate) checks: BTreeMap<StreamId, String>,
     /// Which task each worktree is bound to.
     bound: BTreeMap<WorkspaceName, StreamId>,
     pub(crate) sheets: BTreeMap<StreamId, Sheet>,
@@ -157,6 +161,12 @@ impl Ground {
         }
         self.runs.insert((stream.clone(), id.to_owned()), None);
         Ok(())
+    }
+
+    /// Whether a run has judged the work as it stands here, and found it good.
+    pub(crate) fn has_passed(&self, stream: &StreamId, run: &str, work: &Stood) -> bool {
+        let run = (stream.clone(), run.to_owned());
+        self.runs.get(&run) == Some(&Some(RunEnd::Completed)) && self.begun.get(&run) == Some(work)
     }
 
     /// A process starts: never a second one in the same place, of the same role, or without the task's own worktree.

@@ -3,7 +3,7 @@
 
 use sluice_core::task::Input;
 use sluice_core::task::input::{Found, Outcome as Ended, RunEnd};
-use sluice_core::task::state::WorkspaceName;
+use sluice_core::task::state::{Stood, WorkspaceName};
 use sluice_store::StreamId;
 
 use crate::bug::Bug;
@@ -18,14 +18,20 @@ impl Life {
         effect: &str,
         workspace: Option<&WorkspaceName>,
     ) -> Result<Ended, String> {
-        if !self.ground.runs.contains_key(&(stream.clone(), effect.to_owned())) {
+        let run = (stream.clone(), effect.to_owned());
+        if !self.ground.runs.contains_key(&run) {
             self.ground.run(stream, effect, workspace)?;
+            let began = Stood::of(&self.ground.sheet(stream).evidence().work);
+            if self.watch.tasks.get(stream).is_some_and(TaskWatch::starts_a_check) {
+                self.ground.checks.insert(stream.clone(), effect.to_owned());
+            }
+            self.ground.begun.insert(run.clone(), began);
             self.note(&format!("{stream}: the run {effect} goes"));
             self.is_in_peril(40, 6_000);
             let wait = self.soon(6_000);
             self.at(wait, Due::RunEnds { stream: stream.clone(), run: effect.to_owned() });
         }
-        Ok(Ended::Ok(Found::Run(effect.to_owned())))
+        Ok(Ended::Ok(Found::Run { id: effect.to_owned(), began: self.ground.begun.get(&run).cloned() }))
     }
 
     /// It ends, unless it was cancelled, as it must have been when its task is over.
@@ -40,6 +46,10 @@ impl Life {
             1..=3 => RunEnd::Failed,
             _ => RunEnd::Completed,
         };
+        if goes_on && self.chance.percent(20) {
+            self.note(&format!("{stream}: somebody commits beside the run {run}"));
+            self.ground.sheet(&stream).commit();
+        }
         self.note(&format!("{stream}: the run {run} has {}", end.word()));
         if let Some(known) = self.ground.runs.get_mut(&(stream.clone(), run)) {
             known.get_or_insert(end);
@@ -56,9 +66,12 @@ impl Life {
         let Some(end) = end.filter(|end| mine.end != Some(*end) && self.is_heard()) else { return };
         let (run, why) = (mine.id.clone(), String::new());
         let evidence = self.ground.sheet(stream).evidence();
+        // The runs of this world commit nothing themselves.
+        let began = self.ground.begun.get(&(stream.clone(), run.clone()));
+        let own = began == Some(&Stood::of(&evidence.work));
         for _ in 0..=usize::from(self.chance.percent(10)) {
             let evidence = evidence.clone();
-            self.say(stream, None, Input::RunEnded { run: run.clone(), end, why: why.clone(), evidence });
+            self.say(stream, None, Input::RunEnded { run: run.clone(), end, why: why.clone(), own, evidence });
         }
     }
 

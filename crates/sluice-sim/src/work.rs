@@ -112,7 +112,7 @@ impl Life {
         });
         let told = self.engines.iter().flat_map(|engine| engine.asked.values()).filter_map(|asked| match asked {
             Asked::Counts(told) => Some(&told.assignment),
-            Asked::Begins(..) | Asked::Goes(_) | Asked::Hears(_) | Asked::MayMerge(_) | Asked::Moves { .. } => None,
+            Asked::Begins(..) | Asked::Goes(_) | Asked::Hears(_) | Asked::MayMerge(..) | Asked::Moves { .. } => None,
         });
         held.chain(told).filter(|it| is_its(it)).map(|it| it.dispatch).collect()
     }
@@ -165,7 +165,7 @@ impl Life {
                 let wait = 300 + self.soon(6_000);
                 self.at(wait, Due::Agent { stream, session, stir });
             }
-            Asked::Counts(_) | Asked::Begins(..) | Asked::Goes(_) | Asked::Hears(_) | Asked::MayMerge(_) => {}
+            Asked::Counts(_) | Asked::Begins(..) | Asked::Goes(_) | Asked::Hears(_) | Asked::MayMerge(..) => {}
         }
     }
 

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use sluice_core::task::input::Outcome as Ended;
 use sluice_core::task::session::SessionId;
-use sluice_core::task::state::WorkspaceName;
+use sluice_core::task::state::{Stood, WorkspaceName};
 use sluice_engine::actor::{Actor, Outcome as Done};
 use sluice_engine::codec::{run_state, task_state};
 use sluice_engine::reactor::{Assignment, Found, Message, Token};
@@ -175,7 +175,7 @@ pub(crate) enum Asked {
     /// What becomes of words to a run.
     Hears(StreamId),
     /// Whether a task may be merged.
-    MayMerge(StreamId),
+    MayMerge(StreamId, Option<(String, Stood)>),
     /// Whether an agent's task moves; it goes on when it knows.
     Moves { stream: StreamId, session: SessionId, stir: u64 },
     /// Whether the work of a lasting worker counts. Without an answer it is told again.

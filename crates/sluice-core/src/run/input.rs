@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::effect::{Part, TimerKey};
 use super::event::Outcome;
 use crate::recipe::{Data, FailureKind, StepId};
+use crate::task::state::Stood;
 
 /// Who carries out the steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +52,8 @@ pub struct Origin {
     pub task: String,
     /// Where its definition was read, for people, if the engine started it by itself from a repository.
     pub definition: String,
+    /// The work of that task when the run was started, as far as it could be read. Older engines did not say.
+    pub began: Option<Stood>,
 }
 
 /// What a run is called where it was started.

@@ -6,7 +6,7 @@ use super::event::{Created, Event, Moved};
 use super::input::{Asker, RunEnd, Update};
 use super::runs;
 use super::session::{Change, Exit, Next, Place, Session, SessionId};
-use super::state::{EdgeId, Job, Start, StatePrompt, TaskRun, TaskState, Turn, Visit, Workspace};
+use super::state::{Checked, EdgeId, Job, Start, StatePrompt, TaskRun, TaskState, Turn, Visit, Workspace};
 use crate::lifecycle::{FieldValue, Hook, Lifecycle, StateId, Transition};
 use crate::name::FieldName;
 
@@ -36,6 +36,7 @@ impl TaskState {
             sessions_asked: created.sessions,
             attention: None,
             judged: None,
+            checked: None,
             pull_request: None,
             merged: None,
             run: None,
@@ -101,12 +102,15 @@ impl TaskState {
                     self.crash_count = self.crash_count.saturating_sub(turn.crashes);
                 }
             }
-            Event::RunStarted { turn, run } => {
-                self.run = Some(TaskRun { id: run.clone(), turn: *turn, end: None });
+            Event::RunStarted { turn, run, began } => {
+                self.run = Some(TaskRun { id: run.clone(), turn: *turn, end: None, began: began.clone() });
             }
-            Event::RunEnded { end, .. } => {
+            Event::RunEnded { run: id, end, judged, .. } => {
                 if let Some(run) = &mut self.run {
                     run.end = Some(*end);
+                }
+                if let Some(work) = judged.clone() {
+                    self.checked = Some(Checked { run: Some(id.clone()), end: Some(*end), work });
                 }
             }
             Event::RunLeft { .. } => self.run = None,
@@ -141,6 +145,9 @@ impl TaskState {
         };
         if moved.judged.is_some() {
             self.judged.clone_from(&moved.judged);
+        }
+        if moved.unchecked.is_some() {
+            self.checked.clone_from(&moved.unchecked);
         }
         let hooks = transition.map_or(0, |transition| transition.hooks.len());
         let of_edge = |edge| (0u32..).take(hooks).map(move |hook| Job::Hook { edge, hook });

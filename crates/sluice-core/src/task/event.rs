@@ -6,7 +6,7 @@ use super::effect::Action;
 use super::input::{Asker, RunEnd, Update};
 use super::seen::Digest;
 use super::session::{Change, Exit, Place, SessionId};
-use super::state::{About, Attention, Commit, EdgeId, Judged, WorkspaceName};
+use super::state::{About, Attention, Checked, Commit, EdgeId, Judged, Stood, WorkspaceName};
 use crate::lifecycle::{FieldValue, StateId};
 use crate::machine::Moment;
 use crate::name::FieldName;
@@ -118,6 +118,8 @@ pub enum Event {
         turn: u32,
         /// Its id.
         run: String,
+        /// The work at that time, if the run judges it.
+        began: Option<Stood>,
     },
     /// The run of the present state has ended.
     RunEnded {
@@ -127,6 +129,8 @@ pub enum Event {
         end: RunEnd,
         /// What it says about that.
         why: String,
+        /// The work that it has judged, if it judges.
+        judged: Option<Stood>,
     },
     /// The task has left the state of a run, which was cancelled if it had not ended.
     RunLeft {
@@ -177,6 +181,8 @@ pub struct Moved {
     pub seen: BTreeMap<String, Digest>,
     /// The verdict that the transition asked for, and what it was given for.
     pub judged: Option<Judged>,
+    /// The run that was to judge the work, if the task goes on before it has ended.
+    pub unchecked: Option<Checked>,
 }
 
 /// How a job ended.

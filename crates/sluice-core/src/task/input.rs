@@ -2,7 +2,7 @@
 
 use super::effect::EffectKey;
 use super::session::{Exit, SessionId};
-use super::state::{About, Commit, Tree, WorkspaceName};
+use super::state::{About, Commit, Stood, Tree, WorkspaceName};
 use crate::name::StateName;
 
 /// Who asks. The host finds that out; what each may do is decided here.
@@ -204,6 +204,8 @@ pub enum Input {
         end: RunEnd,
         /// What it says about that; may be empty.
         why: String,
+        /// Whether every commit that the branch has got since the run was started is the run's own.
+        own: bool,
         /// What the files say.
         evidence: Evidence,
     },
@@ -247,8 +249,13 @@ pub enum Found {
     Workspace(WorkspaceName),
     /// The address of the pull request.
     PullRequest(String),
-    /// The id of the run that was started.
-    Run(String),
+    /// The run that was started.
+    Run {
+        /// Its id.
+        id: String,
+        /// The work at that time, where it was looked at.
+        began: Option<Stood>,
+    },
 }
 
 /// How a run ended.

@@ -1,25 +1,26 @@
 //! Whether a task may be merged, and closing it afterwards.
 //!
 //! What is merged is a commit, and it is the one that was judged: what the workspace holds must be on the task's branch
-//! and in a commit, and the newest verdict must be a PASS for exactly that commit. A task that nobody has judged is not
-//! asked for a verdict. `force` is a person's word against the verdict or for leaving behind what no commit has; it
+//! and in a commit, and the newest verdict must be a PASS for exactly that commit. So must the newest run that judges the
+//! work have completed on it: neither makes up for the other. A task that nobody has judged is not asked for a verdict. `force` is a person's word against the verdict or for leaving behind what no commit has; it
 //! never makes up for work that lies elsewhere or cannot be read.
 
 use super::Answered;
 use super::apply::edge as edge_at;
-use super::input::{Asker, Evidence, Head, Standing, Work};
+use super::input::{Asker, Evidence, Head, RunEnd, Standing, Work};
 use super::ledger::Ledger;
-use super::moves::{self, DONE};
-use super::state::{Attention, EdgeId, Judged};
+use super::moves;
+use super::runs;
+use super::state::{Attention, Checked, EdgeId, Judged, Stood};
 use crate::artifact::Verdict;
-use crate::lifecycle::{Hook, StateId, Transition};
+use crate::lifecycle::{DONE, Hook, StateId, Transition};
 use crate::machine::{ASKED, Refusal, RefusalCode};
 
 /// How much of a commit's name a message shows.
 const SHORT: usize = 12;
 
-/// Whether the task may be merged: it can go to `done`, its work is all in one commit of its branch, and its newest
-/// verdict is a PASS for that commit.
+/// Whether the task may be merged: it can go to `done`, its work is all in one commit of its branch, and what judges it
+/// has passed that commit.
 pub(super) fn may(ledger: &Ledger<'_>, by: Asker, force: bool, evidence: &Evidence) -> Answered {
     let (edge, _) = to_done(ledger, by, evidence)?;
     let standing = match &evidence.work {
@@ -37,6 +38,7 @@ pub(super) fn may(ledger: &Ledger<'_>, by: Asker, force: bool, evidence: &Eviden
         return Ok(());
     }
     standing.map_or(Ok(()), committed)?;
+    checked(ledger, standing)?;
     // A verdict that the way to `done` itself asks for is given now, for what is there now.
     let gate = edge_at(ledger.lifecycle, edge).and_then(|edge| edge.gate.as_ref());
     match (gate.and_then(|gate| gate.verdict), &ledger.state.judged) {
@@ -80,18 +82,56 @@ fn committed(standing: &Standing) -> Answered {
 
 /// The verdict is a PASS, and was given for exactly this.
 fn judges(ledger: &Ledger<'_>, judged: &Judged, standing: Option<&Standing>) -> Answered {
-    let same = match (standing, &judged.commit, &judged.tree) {
+    match (is_same(&judged.work, standing), judged.verdict) {
+        (true, Verdict::Pass) => Ok(()),
+        (true, Verdict::Fail) => Err(failed(ledger, "the last verdict is FAIL, and nothing has changed since")),
+        (false, verdict) => {
+            let given = format!("the verdict {} was given for", verdict.word());
+            Err(stale(ledger, &given, &judged.work, standing))
+        }
+    }
+}
+
+/// The newest run that judges the work has completed, on exactly this. One that has not ended says nothing yet.
+fn checked(ledger: &Ledger<'_>, standing: Option<&Standing>) -> Answered {
+    if let Some(open) = runs::unchecked(ledger) {
+        let run = open.run.map_or("its run".to_owned(), |id| format!("run {id}"));
+        let message = format!("Merge not allowed: {run}, which checks the work, has not ended");
+        let hint = "wait for its end; --force merges without it";
+        return Err(Refusal::new(RefusalCode::NotReady, message).hint(hint));
+    }
+    let Some(checked @ Checked { run, end, work }) = &ledger.state.checked else { return Ok(()) };
+    let Some(run) = run.as_ref().map(|id| format!("run {id}")) else {
+        return Err(failed(ledger, "the task went on before the run that checks the work was started"));
+    };
+    let ended = match end {
+        None => {
+            let why = format!("the task went on before {run}, which checks the work, had ended");
+            return Err(failed(ledger, &why));
+        }
+        Some(RunEnd::Completed) => "has completed",
+        Some(RunEnd::Failed) => "has failed",
+        Some(RunEnd::Cancelled) => "was cancelled",
+    };
+    match (is_same(work, standing), checked.verdict()) {
+        (true, Verdict::Pass) => Ok(()),
+        (true, Verdict::Fail) => {
+            Err(failed(ledger, &format!("{run}, which checks the work, {ended}, and nothing has changed since")))
+        }
+        (false, Verdict::Pass) => Err(stale(ledger, &format!("{run} checked"), work, standing)),
+        (false, Verdict::Fail) => Err(stale(ledger, &format!("{run} {ended} on"), work, standing)),
+    }
+}
+
+/// Whether what was judged is what is there now.
+fn is_same(work: &Stood, standing: Option<&Standing>) -> bool {
+    match (standing, &work.commit, &work.tree) {
         // Its branch is gone: what was judged is all there is.
         (None, _, _) => true,
-        (Some(standing), Some(commit), _) => standing.commit == *commit && !judged.dirty,
+        (Some(standing), Some(commit), _) => standing.commit == *commit && !work.dirty,
         // A verdict of an older engine.
         (Some(standing), None, Some(tree)) => standing.tree == *tree,
         (Some(_), None, None) => false,
-    };
-    match (same, judged.verdict) {
-        (true, Verdict::Pass) => Ok(()),
-        (true, Verdict::Fail) => Err(failed(ledger, "the last verdict is FAIL, and nothing has changed since")),
-        (false, _) => Err(stale(ledger, judged, standing)),
     }
 }
 
@@ -104,9 +144,11 @@ fn failed(ledger: &Ledger<'_>, why: &str) -> Refusal {
 /// How a person has the work judged again from here. Many a lifecycle knows no way back.
 fn again(ledger: &Ledger<'_>) -> String {
     let here = ledger.state.status;
+    if ledger.lifecycle.judges(here) && runs::only(ledger.lifecycle, here) {
+        return format!("`sluice task respawn {ASKED}` has it judged again");
+    }
     let from = |state: StateId| ledger.lifecycle.transitions.iter().filter(move |edge| edge.from == state);
-    let is_judged =
-        |state: StateId| from(state).any(|edge| edge.gate.as_ref().is_some_and(|gate| gate.verdict.is_some()));
+    let is_judged = |state: StateId| ledger.lifecycle.is_reviewed(state) || ledger.lifecycle.judges(state);
     // The nearest first; each state with the transition by which it is reached from here.
     let mut reached: Vec<(StateId, &Transition)> = Vec::new();
     let mut next = 0;
@@ -129,22 +171,20 @@ fn again(ledger: &Ledger<'_>) -> String {
         }
         next += 1;
     }
-    format!(
-        "look at the work yourself: no transition leads from `{}` back to a review",
-        ledger.lifecycle.state_name(here)
-    )
+    let what = if ledger.state.checked.is_some() { "check" } else { "review" };
+    let here = ledger.lifecycle.state_name(here);
+    format!("look at the work yourself: no transition leads from `{here}` back to a {what}")
 }
 
-fn stale(ledger: &Ledger<'_>, judged: &Judged, standing: Option<&Standing>) -> Refusal {
+fn stale(ledger: &Ledger<'_>, judged: &str, work: &Stood, standing: Option<&Standing>) -> Refusal {
     let now = standing.map_or("unknown", |standing| short(&standing.commit.0));
-    let given = match (&judged.commit, &judged.tree) {
-        (Some(commit), _) if judged.dirty => format!("{} with changes that no commit had", short(&commit.0)),
+    let given = match (&work.commit, &work.tree) {
+        (Some(commit), _) if work.dirty => format!("{} with changes that no commit had", short(&commit.0)),
         (Some(commit), _) => short(&commit.0).to_owned(),
         (None, Some(tree)) => format!("the content {}", short(&tree.0)),
         (None, None) => "work that could not be read".to_owned(),
     };
-    let verdict = judged.verdict.word();
-    let message = format!("Merge not allowed: the verdict {verdict} was given for {given}, and the work is now {now}");
+    let message = format!("Merge not allowed: {judged} {given}, and the work is now {now}");
     Refusal::new(RefusalCode::StaleVerdict, message).hint(format!("{}; --force merges it as it is now", again(ledger)))
 }
 

@@ -6,9 +6,10 @@ use super::event::{Event, Moved};
 use super::hooks;
 use super::input::{Asker, Evidence, Room};
 use super::ledger::Ledger;
+use super::runs;
 use super::seen;
-use super::session::Role;
-use super::state::{Attention, EdgeId, Judged, Workspace};
+use super::session::{Agent, Role};
+use super::state::{Attention, EdgeId, Judged, Stood, Workspace};
 use crate::artifact::{Gate, GateFailure};
 use crate::expr::{Expr, Number, Path, Value};
 use crate::lifecycle::{Hook, Lifecycle, PersonsOnly, StateId, Takers, Transition};
@@ -16,10 +17,10 @@ use crate::machine::{Refusal, RefusalCode};
 
 /// The state in which a task has been given up.
 pub(super) const CANCELLED: &str = "cancelled";
+/// What an agent does that wants to take the transition of a run.
+const WAIT_FOR_THE_RUN: &str = "wait for its end: then the engine takes the transition";
 /// What an agent does that wants to take a person's transition.
 const ASK_A_PERSON: &str = "wait for the person; a lifecycle opens the transition to agents with `by: agent`";
-/// The state in which a task has been merged.
-pub(super) const DONE: &str = "done";
 
 /// Moves to the state called `to`, if that may be.
 pub(super) fn go(ledger: &mut Ledger<'_>, by: Asker, to: &str, evidence: &Evidence, room: &Room) -> Answered {
@@ -116,16 +117,16 @@ pub(super) fn holds(ledger: &Ledger<'_>, guard: &Expr) -> bool {
 
 /// Whether the asker may take this transition. A person may take every one, and the engine follows the lifecycle's rules.
 fn may_take(ledger: &Ledger<'_>, by: Asker, edge: &Transition, way: &str) -> Answered {
-    let session = match by {
+    match by {
         Asker::Person | Asker::Engine => return Ok(()),
-        Asker::Session(id) => ledger.place_of(id).and_then(|place| ledger.state.session(place).agent()),
-        Asker::Stranger => None,
-    };
+        Asker::Session(_) | Asker::Stranger => {}
+    }
     let (why, hint) = match ledger.lifecycle.takers(edge) {
         Takers::Agents => return Ok(()),
-        Takers::Reviewer if session.is_some_and(|agent| agent.role == Role::Reviewer) => return Ok(()),
+        Takers::Reviewer if is_reviewer(ledger, by) => return Ok(()),
         Takers::Reviewer => ("is the reviewer's verdict, and you are being reviewed", "wait for the reviewer"),
         Takers::Persons(PersonsOnly::Said) => ("is for a person: the lifecycle says `by: person`", ASK_A_PERSON),
+        Takers::Persons(PersonsOnly::EndsRun) => ("is the run's, which has not ended", WAIT_FOR_THE_RUN),
         Takers::Persons(PersonsOnly::EndsTask) => ("ends the task, and that is for a person", ASK_A_PERSON),
         Takers::Persons(PersonsOnly::StartsAgent) => ("starts an agent, and that is for a person", ASK_A_PERSON),
     };
@@ -142,7 +143,14 @@ fn passes(ledger: &Ledger<'_>, by: Asker, edge: &Transition, evidence: &Evidence
     match gate.test(&evidence.body) {
         Ok(()) if gate.verdict.is_some() && !is_given_here(ledger, by, gate, evidence) => {
             let state = ledger.lifecycle.state_name(ledger.state.status);
-            refuse(&format!("its verdict is from before the task entered `{state}`"), again)
+            let old = format!("its verdict is from before the task entered `{state}`");
+            match is_reviewer(ledger, by) && evidence.is_written {
+                true => refuse(
+                    &format!("{old}, or says the same, and beside a living worker nobody can tell who wrote it"),
+                    format!("write `## {}` in other words, then ask again", gate.title),
+                ),
+                false => refuse(&old, again),
+            }
         }
         Ok(()) => Ok(()),
         Err(failure) => refuse(&explain(gate, &failure), again),
@@ -152,14 +160,22 @@ fn passes(ledger: &Ledger<'_>, by: Asker, edge: &Transition, evidence: &Evidence
 /// Whether a verdict was given since the task entered its status. Two reviews may say the same in the same words: what a
 /// reviewer has written since then, and takes for its verdict, is one.
 fn is_given_here(ledger: &Ledger<'_>, by: Asker, gate: &Gate, evidence: &Evidence) -> bool {
-    let agent = match by {
-        Asker::Session(id) => ledger.place_of(id).and_then(|place| ledger.state.session(place).agent()),
-        Asker::Person | Asker::Engine | Asker::Stranger => None,
-    };
-    let is_reviewers = agent.is_some_and(|agent| agent.role == Role::Reviewer);
     // Beside a living worker the file does not tell which agent wrote it.
     let is_alone = !(ledger.state.main.is_living() && ledger.state.beside.is_living());
-    ledger.state.visit.is_new(gate, &evidence.body) || (is_reviewers && is_alone && evidence.is_written)
+    let is_written = is_reviewer(ledger, by) && is_alone && evidence.is_written;
+    ledger.state.visit.is_new(gate, &evidence.body) || is_written
+}
+
+fn is_reviewer(ledger: &Ledger<'_>, by: Asker) -> bool {
+    agent_of(ledger, by).is_some_and(|agent| agent.role == Role::Reviewer)
+}
+
+/// The agent that asks, if one of the task's own does.
+fn agent_of<'a>(ledger: &'a Ledger<'_>, by: Asker) -> Option<&'a Agent> {
+    match by {
+        Asker::Session(id) => ledger.place_of(id).and_then(|place| ledger.state.session(place).agent()),
+        Asker::Person | Asker::Engine | Asker::Stranger => None,
+    }
 }
 
 fn explain(gate: &Gate, failure: &GateFailure) -> String {
@@ -184,13 +200,9 @@ fn ways_out(lifecycle: &Lifecycle, from: StateId) -> String {
 /// Changes the status and sets the hooks going. Nothing is asked any more.
 pub(super) fn take(ledger: &mut Ledger<'_>, edge: Option<EdgeId>, to: StateId, by: Asker, evidence: &Evidence) {
     let gate = edge.and_then(|id| edge_at(ledger.lifecycle, id)).and_then(|edge| edge.gate.as_ref());
-    let standing = evidence.work.standing();
-    let judged = gate.and_then(|gate| gate.verdict).map(|test| Judged {
-        verdict: test.wanted,
-        commit: standing.map(|standing| standing.commit.clone()),
-        tree: standing.map(|standing| standing.tree.clone()),
-        dirty: standing.is_some_and(|standing| !standing.dirty.is_empty()),
-    });
+    let verdict = gate.and_then(|gate| gate.verdict);
+    let judged = verdict.map(|test| Judged { verdict: test.wanted, work: Stood::of(&evidence.work) });
+    let unchecked = runs::unchecked(ledger).filter(|_| !ledger.lifecycle.state(to).terminal);
     ledger.record(Event::Moved(Moved {
         turn: ledger.next_turn(),
         from: ledger.state.status,
@@ -200,6 +212,7 @@ pub(super) fn take(ledger: &mut Ledger<'_>, edge: Option<EdgeId>, to: StateId, b
         at: ledger.now,
         seen: seen::sections(ledger.lifecycle, to, &evidence.body),
         judged,
+        unchecked,
     }));
     if ledger.lifecycle.state_name(to) == CANCELLED {
         ledger.record(Event::Cancelled);

@@ -82,7 +82,7 @@ fn acquired(ledger: &mut Ledger<'_>, outcome: &Outcome) {
     };
     let name = match outcome {
         Outcome::Ok(Found::Workspace(name)) => Some(name.clone()),
-        Outcome::Ok(Found::Nothing | Found::PullRequest(_) | Found::Run(_)) => reserved,
+        Outcome::Ok(Found::Nothing | Found::PullRequest(_) | Found::Run { .. }) => reserved,
         Outcome::Failed(_) | Outcome::Skipped(_) => {
             if reserved.is_some() {
                 ledger.record(Event::WorkspaceReleased);

@@ -10,7 +10,7 @@ use super::ledger::Ledger;
 use super::moves;
 use super::outcomes::settlement;
 use super::session::Place;
-use super::state::{Attention, Job};
+use super::state::{Attention, Checked, Job, Stood};
 use crate::lifecycle::{Lifecycle, StateId};
 use crate::machine::{Refusal, RefusalCode};
 
@@ -41,8 +41,11 @@ pub(super) fn start(ledger: &mut Ledger<'_>, state: StateId) {
 pub(super) fn started(ledger: &mut Ledger<'_>, outcome: &Outcome) {
     let Some(turn) = ledger.state.turns.front().map(|turn| turn.number) else { return };
     match outcome {
-        Outcome::Ok(Found::Run(run)) => {
-            ledger.record(Event::RunStarted { turn, run: run.clone() });
+        Outcome::Ok(Found::Run { id, began }) => {
+            let job = ledger.state.turns.front().and_then(|turn| turn.jobs.front());
+            let judges = matches!(job, Some(Job::StartRun(state)) if ledger.lifecycle.judges(*state));
+            let began = judges.then(|| began.clone().unwrap_or_default());
+            ledger.record(Event::RunStarted { turn, run: id.clone(), began });
             ledger.settle(Settlement::Done);
         }
         Outcome::Ok(Found::Nothing | Found::Workspace(_) | Found::PullRequest(_)) => {
@@ -72,11 +75,37 @@ pub(super) fn left(ledger: &mut Ledger<'_>, outcome: &Outcome) {
     ledger.settle(settlement(outcome));
 }
 
+/// The work that the run of this state has judged. What stood there when it was started, unless it has made the commits
+/// itself that came since: then what it leaves. Beside an agent that lives nobody can tell whose they are, and what anybody
+/// else has committed is not judged.
+fn judged(ledger: &Ledger<'_>, evidence: &Evidence, own: bool) -> Stood {
+    let state = &ledger.state;
+    let began = state.run.as_ref().and_then(|run| run.began.clone()).unwrap_or_default();
+    let now = Stood::of(&evidence.work);
+    let is_alone = !state.main.is_living() && !state.beside.is_living();
+    match (now.commit == began.commit, began.commit.is_some() && own && is_alone) {
+        (true, _) => Stood { dirty: began.dirty || now.dirty, ..began },
+        (false, true) => now,
+        (false, false) => began,
+    }
+}
+
+/// The run of this state, if it judges the work and has not ended: whoever goes on now goes on without its verdict.
+pub(super) fn unchecked(ledger: &Ledger<'_>) -> Option<Checked> {
+    let run = ledger.state.run_here();
+    if !ledger.lifecycle.judges(ledger.state.status) || run.is_some_and(|run| run.end.is_some()) {
+        return None;
+    }
+    let work = run.and_then(|run| run.began.clone()).unwrap_or_default();
+    Some(Checked { run: run.map(|run| run.id.clone()), end: None, work })
+}
+
 /// A run has ended. One that is not the present state's, and an end that was heard before, change nothing.
-pub(super) fn ended(ledger: &mut Ledger<'_>, run: &str, end: RunEnd, why: &str, evidence: &Evidence) {
+pub(super) fn ended(ledger: &mut Ledger<'_>, run: &str, end: RunEnd, why: &str, own: bool, evidence: &Evidence) {
     let is_mine = ledger.state.run_here().is_some_and(|mine| mine.id == run && mine.end != Some(end));
     let Some(wanted) = ledger.lifecycle.state(ledger.state.status).run.as_ref().filter(|_| is_mine) else { return };
-    ledger.record(Event::RunEnded { run: run.to_owned(), end, why: why.to_owned() });
+    let judged = ledger.lifecycle.judges(ledger.state.status).then(|| judged(ledger, evidence, own));
+    ledger.record(Event::RunEnded { run: run.to_owned(), end, why: why.to_owned(), judged });
     // What a person was told about an earlier end of this run, which was opened again, is no longer so.
     if matches!(ledger.state.attention, Some(Attention::RunEnded { .. })) {
         ledger.clear_attention();

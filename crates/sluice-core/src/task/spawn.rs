@@ -7,7 +7,7 @@ use super::hooks::{ends_soon, fill, increment};
 use super::ledger::Ledger;
 use super::session::{Change, Place, Role};
 use super::state::{Attention, Job, StatePrompt};
-use crate::lifecycle::{HarnessChoice, Hook, Lifecycle, Permissions, Spawn, StateId, Transition, WORKER_AGAIN};
+use crate::lifecycle::{HarnessChoice, Hook, Lifecycle, Permissions, Spawn, StateId, WORKER_AGAIN};
 use crate::name::{FieldName, PromptName};
 
 /// How an agent is to be started.
@@ -62,9 +62,7 @@ impl<'a> Plan<'a> {
 
 /// The role of whoever is started for `state` in `place`: where a verdict is asked for, its author is started.
 fn role(lifecycle: &Lifecycle, state: StateId, place: Place) -> Role {
-    let judges =
-        |edge: &Transition| edge.from == state && edge.gate.as_ref().is_some_and(|gate| gate.verdict.is_some());
-    match (place, lifecycle.transitions.iter().any(judges)) {
+    match (place, lifecycle.is_reviewed(state)) {
         (Place::Beside, _) | (Place::Main, true) => Role::Reviewer,
         (Place::Main, false) => Role::Worker,
     }

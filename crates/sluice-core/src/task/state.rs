@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 
 use super::effect::Action;
-use super::input::{Asker, RunEnd};
+use super::input::{Asker, RunEnd, Work};
 use super::seen::Digest;
 use super::session::{Place, Session};
 use crate::artifact::Verdict;
@@ -61,6 +61,8 @@ pub struct TaskState {
     pub attention: Option<Attention>,
     /// The newest verdict, and what it was given for.
     pub judged: Option<Judged>,
+    /// What became of the newest run that judges the work, and what it judged.
+    pub checked: Option<Checked>,
     /// Where the pull request is.
     pub pull_request: Option<String>,
     /// The commit of its work that was merged.
@@ -133,6 +135,31 @@ pub struct TaskRun {
     pub turn: u32,
     /// How it ended, if it has.
     pub end: Option<RunEnd>,
+    /// The work when it was started, if it judges that. Older engines did not say.
+    pub began: Option<Stood>,
+}
+
+/// The work at some moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stood {
+    /// The commit that was checked out, if it could be read. Verdicts of older engines have none.
+    pub commit: Option<Commit>,
+    /// Its content.
+    pub tree: Option<Tree>,
+    /// Whether there were changes beside it, which a verdict may have been about.
+    pub dirty: bool,
+}
+
+impl Stood {
+    /// How the work stands, as far as it could be read.
+    pub fn of(work: &Work) -> Stood {
+        let standing = work.standing();
+        Stood {
+            commit: standing.map(|standing| standing.commit.clone()),
+            tree: standing.map(|standing| standing.tree.clone()),
+            dirty: standing.is_some_and(|standing| !standing.dirty.is_empty()),
+        }
+    }
 }
 
 /// A verdict and what it was given for.
@@ -140,12 +167,29 @@ pub struct TaskRun {
 pub struct Judged {
     /// Which.
     pub verdict: Verdict,
-    /// The commit that was checked out at that time, if it could be read. Verdicts of older engines have none.
-    pub commit: Option<Commit>,
-    /// Its content.
-    pub tree: Option<Tree>,
-    /// Whether there were changes beside it, which the verdict may have been about.
-    pub dirty: bool,
+    /// For this.
+    pub work: Stood,
+}
+
+/// What became of a run that judges the work.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Checked {
+    /// Which; `None` if the task went on before it was started.
+    pub run: Option<String>,
+    /// How it ended; `None` if the task went on before that.
+    pub end: Option<RunEnd>,
+    /// What it judged.
+    pub work: Stood,
+}
+
+impl Checked {
+    /// What it says about the work: a run that has not completed says nothing good.
+    pub fn verdict(&self) -> Verdict {
+        match self.end {
+            Some(RunEnd::Completed) => Verdict::Pass,
+            Some(RunEnd::Failed | RunEnd::Cancelled) | None => Verdict::Fail,
+        }
+    }
 }
 
 /// A move or a start, with what is left to be done for it.

@@ -8,7 +8,7 @@
 //! | `ok`, `fail REASON`, `skip REASON`, `settle` | the outcome of the open effect; of all that follow |
 //! | `again`, `unwritten REASON` | the last outcome once more; TASK.md could not be written |
 //! | `exit WHO`, `killed WHO`, `lost WHO`, `adopt WHO` | what the engine hears of sessions |
-//! | `run-ended RUN completed\|failed\|cancelled [WHY]` | what the engine hears of runs |
+//! | `run-ended RUN completed\|failed\|cancelled [WHY]` | what the engine hears of runs; `run: run-ended …`: the newest commits are its own |
 //! | `state` | shows where the task stands |
 
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ use sluice_core::name::StateName;
 use sluice_core::task::input::{Found, Head, Outcome, Room, RunEnd, Standing, Update, Work};
 use sluice_core::task::law::Row;
 use sluice_core::task::session::{Exit, Place, Role, SessionId};
-use sluice_core::task::state::{About, Commit, Tree, WorkspaceName};
+use sluice_core::task::state::{About, Commit, Stood, Tree, WorkspaceName};
 use sluice_core::task::{
     Action, Asker, Create, Effect, EffectKey, Event, Evidence, Input, Instruction, TaskState, create, decide, trace,
 };
@@ -232,7 +232,7 @@ impl Player {
     fn input(&self, who: &str, verb: &str, rest: &str) -> Input {
         let by = match who {
             "person" => Asker::Person,
-            "engine" => Asker::Engine,
+            "engine" | "run" => Asker::Engine,
             "stranger" => Asker::Stranger,
             session => Asker::Session(self.session(session)),
         };
@@ -271,7 +271,7 @@ impl Player {
                     other => panic!("a run cannot end `{other}`"),
                 };
                 let why = words.get(2).copied().unwrap_or_default().to_owned();
-                Input::RunEnded { run: words[0].to_owned(), end, why, evidence }
+                Input::RunEnded { run: words[0].to_owned(), end, why, own: who == "run", evidence }
             }
             other => panic!("a script cannot say `{other}`"),
         }
@@ -285,7 +285,7 @@ impl Player {
             }
             (Instruction::StartRun { recipe, .. }, _) => {
                 let EffectKey::Job { turn, .. } = effect.key else { panic!("no job starts {recipe}") };
-                Found::Run(format!("r{turn}"))
+                Found::Run { id: format!("r{turn}"), began: Some(Stood::of(&self.work)) }
             }
             (Instruction::CreatePr, _) => Found::PullRequest("https://forge/pr/1".to_owned()),
             _ => Found::Nothing,

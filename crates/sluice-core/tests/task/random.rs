@@ -64,7 +64,7 @@ fn outcome(throw: &Throw) -> Outcome {
         0 => Outcome::Failed("no".to_owned()),
         1 => Outcome::Skipped("no".to_owned()),
         2 => Outcome::Ok(Found::Workspace(WorkspaceName("w".to_owned()))),
-        3 | 4 => Outcome::Ok(Found::Run(format!("r{}", throw.which % 3))),
+        3 | 4 => Outcome::Ok(Found::Run { id: format!("r{}", throw.which % 3), began: None }),
         _ => Outcome::Ok(Found::Nothing),
     }
 }
@@ -101,7 +101,7 @@ fn input(lifecycle: &Lifecycle, state: &TaskState, known: &[Effect], throw: &Thr
         13 | 14 => {
             let end = [RunEnd::Completed, RunEnd::Failed, RunEnd::Cancelled][usize::from(throw.body % 3)];
             let run = state.run.as_ref().filter(|_| throw.flag).map_or("r0".to_owned(), |run| run.id.clone());
-            Input::RunEnded { run, end, why: String::new(), evidence }
+            Input::RunEnded { run, end, why: String::new(), own: throw.flag, evidence }
         }
         _ => {
             let newest = known.iter().rev().find(|effect| matches!(effect.key, EffectKey::Job { .. }));

@@ -67,7 +67,11 @@ pub(crate) fn event(lifecycle: &Lifecycle, event: &Event) -> Option<String> {
         Event::HookAsked { .. } => return None,
         Event::TurnSettled { turn } => format!("turn-{turn}"),
         Event::RunStarted { run, .. } | Event::RunLeft { run } => run.clone(),
-        Event::RunEnded { run, end, why } => format!("{run} {} {why}", end.word()),
+        Event::RunEnded { run, end, why, judged } => {
+            let commit = judged.as_ref().and_then(|work| work.commit.as_ref());
+            let judged = commit.map_or(String::new(), |commit| format!(", judged {}", commit.0));
+            format!("{run} {}{judged} {why}", end.word())
+        }
         Event::NotWritten(reason) => format!("write_artifact: {reason}"),
         Event::AttentionSet(attention) => attention.to_string(),
         Event::Merged { commit, forced } => match (commit, forced) {

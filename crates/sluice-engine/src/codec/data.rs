@@ -9,6 +9,7 @@ use sluice_core::run::{
 };
 
 use super::Unreadable;
+use super::task_data::StoredStood;
 
 /// A table with this one key is a number that JSON would round or not take: `1.50`, `1e400`, thirty digits.
 const NUMBER: &str = "$number";
@@ -356,6 +357,8 @@ pub(super) struct StoredGiven {
     task: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     definition: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    began: Option<StoredStood>,
 }
 
 impl From<&Given> for StoredGiven {
@@ -374,6 +377,7 @@ impl From<&Given> for StoredGiven {
             cause: it.origin.cause.clone(),
             task: it.origin.task.clone(),
             definition: it.origin.definition.clone(),
+            began: it.origin.began.as_ref().map(Into::into),
         }
     }
 }
@@ -395,6 +399,7 @@ impl From<StoredGiven> for Given {
                 cause: it.cause,
                 task: it.task,
                 definition: it.definition,
+                began: it.began.map(Into::into),
             },
         }
     }

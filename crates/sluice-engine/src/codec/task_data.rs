@@ -8,7 +8,7 @@ use sluice_core::lifecycle::{FieldValue, HarnessChoice, Permissions};
 use sluice_core::task::effect::Occasion;
 use sluice_core::task::input::RunEnd;
 use sluice_core::task::session::{Agent, Exit, Place, Role, SessionId};
-use sluice_core::task::state::{About, Attention, Commit, Judged, StatePrompt, Tree};
+use sluice_core::task::state::{About, Attention, Checked, Commit, Judged, StatePrompt, Stood, Tree};
 use sluice_core::task::{Action, Asker, Digest};
 
 use super::Unreadable;
@@ -205,6 +205,12 @@ impl From<StoredAbout> for About {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct StoredJudged {
     verdict: StoredVerdict,
+    #[serde(flatten)]
+    work: StoredStood,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct StoredStood {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     commit: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -215,8 +221,19 @@ pub(super) struct StoredJudged {
 
 impl From<&Judged> for StoredJudged {
     fn from(it: &Judged) -> Self {
-        StoredJudged {
-            verdict: it.verdict.into(),
+        StoredJudged { verdict: it.verdict.into(), work: (&it.work).into() }
+    }
+}
+
+impl From<StoredJudged> for Judged {
+    fn from(it: StoredJudged) -> Self {
+        Judged { verdict: it.verdict.into(), work: it.work.into() }
+    }
+}
+
+impl From<&Stood> for StoredStood {
+    fn from(it: &Stood) -> Self {
+        StoredStood {
             commit: it.commit.as_ref().map(|commit| commit.0.clone()),
             tree: it.tree.as_ref().map(|tree| tree.0.clone()),
             dirty: it.dirty,
@@ -224,9 +241,32 @@ impl From<&Judged> for StoredJudged {
     }
 }
 
-impl From<StoredJudged> for Judged {
-    fn from(it: StoredJudged) -> Self {
-        Judged { verdict: it.verdict.into(), commit: it.commit.map(Commit), tree: it.tree.map(Tree), dirty: it.dirty }
+impl From<StoredStood> for Stood {
+    fn from(it: StoredStood) -> Self {
+        Stood { commit: it.commit.map(Commit), tree: it.tree.map(Tree), dirty: it.dirty }
+    }
+}
+
+/// What became of a run that judges the work.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct StoredChecked {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    run: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    end: Option<StoredRunEnd>,
+    #[serde(flatten)]
+    work: StoredStood,
+}
+
+impl From<&Checked> for StoredChecked {
+    fn from(it: &Checked) -> Self {
+        StoredChecked { run: it.run.clone(), end: it.end.map(Into::into), work: (&it.work).into() }
+    }
+}
+
+impl From<StoredChecked> for Checked {
+    fn from(it: StoredChecked) -> Self {
+        Checked { run: it.run, end: it.end.map(Into::into), work: it.work.into() }
     }
 }
 

@@ -15,8 +15,8 @@ use sluice_core::task::session::{Change, SessionId};
 use sluice_core::task::state::{Commit, EdgeId, WorkspaceName};
 
 use super::task_data::{
-    StoredAbout, StoredAgent, StoredAsker, StoredAttention, StoredExit, StoredJudged, StoredPlace, StoredRunEnd,
-    StoredValue, action, read_seen, write_seen,
+    StoredAbout, StoredAgent, StoredAsker, StoredAttention, StoredChecked, StoredExit, StoredJudged, StoredPlace,
+    StoredRunEnd, StoredStood, StoredValue, action, read_seen, write_seen,
 };
 use super::{Unreadable, bytes};
 
@@ -93,11 +93,15 @@ enum Stored {
     RunStarted {
         turn: u32,
         run: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        began: Option<StoredStood>,
     },
     RunEnded {
         run: String,
         end: StoredRunEnd,
         why: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        judged: Option<StoredStood>,
     },
     RunLeft {
         run: String,
@@ -135,6 +139,8 @@ struct StoredMoved {
     seen: BTreeMap<String, String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     judged: Option<StoredJudged>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    unchecked: Option<StoredChecked>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -202,10 +208,15 @@ pub fn write(event: &Event) -> Vec<u8> {
             settlement: settlement.into(),
         },
         Event::TurnSettled { turn } => Stored::TurnSettled { turn: *turn },
-        Event::RunStarted { turn, run } => Stored::RunStarted { turn: *turn, run: run.clone() },
-        Event::RunEnded { run, end, why } => {
-            Stored::RunEnded { run: run.clone(), end: (*end).into(), why: why.clone() }
+        Event::RunStarted { turn, run, began } => {
+            Stored::RunStarted { turn: *turn, run: run.clone(), began: began.as_ref().map(Into::into) }
         }
+        Event::RunEnded { run, end, why, judged } => Stored::RunEnded {
+            run: run.clone(),
+            end: (*end).into(),
+            why: why.clone(),
+            judged: judged.as_ref().map(Into::into),
+        },
         Event::RunLeft { run } => Stored::RunLeft { run: run.clone() },
         Event::NotWritten(reason) => Stored::NotWritten { reason: reason.clone() },
         Event::AttentionSet(attention) => Stored::AttentionSet { attention: attention.into() },
@@ -244,8 +255,10 @@ pub fn read(version: u16, bytes: &[u8]) -> Result<Event, Unreadable> {
             Event::HookSettled { turn, step, action: action(&word)?, settlement: settlement.into() }
         }
         Stored::TurnSettled { turn } => Event::TurnSettled { turn },
-        Stored::RunStarted { turn, run } => Event::RunStarted { turn, run },
-        Stored::RunEnded { run, end, why } => Event::RunEnded { run, end: end.into(), why },
+        Stored::RunStarted { turn, run, began } => Event::RunStarted { turn, run, began: began.map(Into::into) },
+        Stored::RunEnded { run, end, why, judged } => {
+            Event::RunEnded { run, end: end.into(), why, judged: judged.map(Into::into) }
+        }
         Stored::RunLeft { run } => Event::RunLeft { run },
         Stored::NotWritten { reason } => Event::NotWritten(reason),
         Stored::AttentionSet { attention } => Event::AttentionSet(attention.try_into()?),
@@ -292,6 +305,7 @@ impl From<&Moved> for StoredMoved {
             at: it.at.0,
             seen: write_seen(&it.seen),
             judged: it.judged.as_ref().map(Into::into),
+            unchecked: it.unchecked.as_ref().map(Into::into),
         }
     }
 }
@@ -309,6 +323,7 @@ impl TryFrom<StoredMoved> for Moved {
             at: Moment(it.at),
             seen: read_seen(it.seen)?,
             judged: it.judged.map(Into::into),
+            unchecked: it.unchecked.map(Into::into),
         })
     }
 }

@@ -15,8 +15,8 @@ use sluice_core::task::state::{Commit, EdgeId, Job, Start, TaskRun, Turn, Visit,
 
 use super::remark::Remarks;
 use super::task_data::{
-    StoredAbout, StoredAgent, StoredAsker, StoredAttention, StoredExit, StoredJudged, StoredPlace, StoredPrompt,
-    StoredRunEnd, action, read_seen, write_seen,
+    StoredAbout, StoredAgent, StoredAsker, StoredAttention, StoredChecked, StoredExit, StoredJudged, StoredPlace,
+    StoredPrompt, StoredRunEnd, StoredStood, action, read_seen, write_seen,
 };
 use super::{Unreadable, bytes, known};
 
@@ -79,6 +79,8 @@ struct StoredState {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     judged: Option<StoredJudged>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    checked: Option<StoredChecked>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pull_request: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     merged: Option<String>,
@@ -93,6 +95,8 @@ struct StoredRun {
     turn: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     end: Option<StoredRunEnd>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    began: Option<StoredStood>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -205,6 +209,7 @@ impl From<&TaskState> for StoredState {
             sessions_asked: it.sessions_asked,
             attention: it.attention.as_ref().map(Into::into),
             judged: it.judged.as_ref().map(Into::into),
+            checked: it.checked.as_ref().map(Into::into),
             pull_request: it.pull_request.clone(),
             merged: it.merged.as_ref().map(|commit| commit.0.clone()),
             run: it.run.as_ref().map(Into::into),
@@ -233,6 +238,7 @@ impl TryFrom<StoredState> for TaskState {
             sessions_asked: it.sessions_asked,
             attention: it.attention.map(TryInto::try_into).transpose()?,
             judged: it.judged.map(Into::into),
+            checked: it.checked.map(Into::into),
             pull_request: it.pull_request,
             merged: it.merged.map(Commit),
             run: it.run.map(Into::into),
@@ -243,13 +249,18 @@ impl TryFrom<StoredState> for TaskState {
 
 impl From<&TaskRun> for StoredRun {
     fn from(it: &TaskRun) -> Self {
-        StoredRun { id: it.id.clone(), turn: it.turn, end: it.end.map(Into::into) }
+        StoredRun {
+            id: it.id.clone(),
+            turn: it.turn,
+            end: it.end.map(Into::into),
+            began: it.began.as_ref().map(Into::into),
+        }
     }
 }
 
 impl From<StoredRun> for TaskRun {
     fn from(it: StoredRun) -> Self {
-        TaskRun { id: it.id, turn: it.turn, end: it.end.map(Into::into) }
+        TaskRun { id: it.id, turn: it.turn, end: it.end.map(Into::into), began: it.began.map(Into::into) }
     }
 }
 

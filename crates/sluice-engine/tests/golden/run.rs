@@ -12,6 +12,7 @@ use sluice_core::run::{
     Answerer, Effect, End, Event, Failure, Given, Job, Mode, Origin, Outcome, Part, Perform, Plan, Question,
     QuestionKind, Report, RunState, SkipReason, StepState, StepStatus, TimerKey, Usage,
 };
+use sluice_core::task::state::{Commit, Stood, Tree};
 use sluice_dialect::prompts::NoPrompts;
 use sluice_dialect::{Definition, Source, Sources, load};
 use sluice_engine::codec::{run_effect, run_event, run_state, task_effect, task_state};
@@ -271,6 +272,9 @@ fn events() {
     let origin = Origin { task: "task-1".into(), cause: vec!["release".into()], ..Origin::default() };
     let of_task = Given { origin, ..given(Mode::Engine) };
     add("started.by_a_state".into(), Event::Started { given: Box::new(of_task), at: AT });
+    let began = Some(Stood { commit: Some(Commit("9f2c1d7".into())), tree: Some(Tree("4b825dc".into())), dirty: true });
+    let judging = Given { origin: Origin { task: "task-1".into(), began, ..Origin::default() }, ..given(Mode::Engine) };
+    add("started.by_a_state_that_judges".into(), Event::Started { given: Box::new(judging), at: AT });
     let origin = Origin { root: "/repository".into(), base: "a1b2".into(), ..Origin::default() };
     let in_worktree = Given { origin, ..given(Mode::Engine) };
     add("started.in_a_worktree".into(), Event::Started { given: Box::new(in_worktree), at: AT });

@@ -10,7 +10,7 @@ use sluice_core::task::effect::{Occasion, StartSession};
 use sluice_core::task::event::{Created, Moved, Settlement};
 use sluice_core::task::input::{RunEnd, Update};
 use sluice_core::task::session::{Agent, Change, Exit, Place, Role, SessionId};
-use sluice_core::task::state::{About, Attention, Commit, EdgeId, Judged, Tree, WorkspaceName};
+use sluice_core::task::state::{About, Attention, Checked, Commit, EdgeId, Judged, Stood, Tree, WorkspaceName};
 use sluice_core::task::{Action, Asker, Digest, Effect, EffectKey, Event, Instruction};
 use sluice_engine::codec::{task_effect, task_event};
 
@@ -161,16 +161,29 @@ pub(super) fn places() -> Vec<(String, Place)> {
 pub(super) fn judgements() -> Vec<(String, Option<Judged>)> {
     let samples = vec![
         None,
-        Some(Judged { verdict: Verdict::Pass, commit: None, tree: Some(Tree("4b825dc".into())), dirty: false }),
-        Some(Judged { verdict: Verdict::Fail, commit: None, tree: None, dirty: false }),
+        Some(Judged { verdict: Verdict::Pass, work: Stood { tree: Some(Tree("4b825dc".into())), ..Stood::default() } }),
+        Some(Judged { verdict: Verdict::Fail, work: Stood::default() }),
     ];
     named(JUDGEMENTS, judged, samples)
 }
 
 /// A verdict as it is given now; older ones knew the content only.
 pub(super) fn judged_a_commit() -> Judged {
-    let (commit, tree) = (Some(Commit("9f2c1d7".into())), Some(Tree("4b825dc".into())));
-    Judged { verdict: Verdict::Pass, commit, tree, dirty: true }
+    Judged { verdict: Verdict::Pass, work: stood() }
+}
+
+/// The work, with changes beside its commit.
+pub(super) fn stood() -> Stood {
+    Stood { commit: Some(Commit("9f2c1d7".into())), tree: Some(Tree("4b825dc".into())), dirty: true }
+}
+
+/// What became of runs that judge: one has ended, one has not, and one was never started.
+pub(super) fn checks() -> Vec<(String, Checked)> {
+    let run = Some("k3f9".to_owned());
+    let ended = run_ends().into_iter().map(|(name, end)| (name, run.clone(), Some(end), stood()));
+    let left =
+        [("left".to_owned(), run.clone(), None, stood()), ("passed_by".to_owned(), None, None, Stood::default())];
+    ended.chain(left).map(|(name, run, end, work)| (name, Checked { run, end, work })).collect()
 }
 
 pub(super) fn attentions() -> Vec<(String, Attention)> {
@@ -200,7 +213,17 @@ fn created(sessions: u32) -> Event {
 
 fn moved(by: Asker, judged: Option<Judged>) -> Event {
     let edge = Some(EdgeId(4));
-    Event::Moved(Moved { turn: 2, from: StateId(1), to: StateId(2), edge, by, at: AT, seen: seen(), judged })
+    Event::Moved(Moved {
+        turn: 2,
+        from: StateId(1),
+        to: StateId(2),
+        edge,
+        by,
+        at: AT,
+        seen: seen(),
+        judged,
+        unchecked: None,
+    })
 }
 
 fn changed(place: Place, change: Change) -> Event {
@@ -231,8 +254,8 @@ fn plain_events() -> Vec<Event> {
         Event::HookAsked { turn: 2, step: 1, action: Action::PushBranch },
         settled(Settlement::Done),
         Event::TurnSettled { turn: 2 },
-        Event::RunStarted { turn: 2, run: "k3f9".into() },
-        Event::RunEnded { run: "k3f9".into(), end: RunEnd::Completed, why: String::new() },
+        Event::RunStarted { turn: 2, run: "k3f9".into(), began: None },
+        Event::RunEnded { run: "k3f9".into(), end: RunEnd::Completed, why: String::new(), judged: None },
         Event::RunLeft { run: "k3f9".into() },
         Event::NotWritten("the disk is full".into()),
         Event::AttentionSet(Attention::PoolFull),
@@ -276,7 +299,12 @@ fn events() {
         at: AT,
         seen: BTreeMap::new(),
         judged: None,
+        unchecked: None,
     };
+    for (name, check) in checks() {
+        let passed_by = Moved { unchecked: Some(check), ..escalated.clone() };
+        add(format!("moved.unchecked_{name}"), Event::Moved(passed_by));
+    }
     add("created.with_a_life_before".into(), created(2));
     add("moved.along_no_edge".into(), Event::Moved(escalated));
     add("moved.judged_a_commit".into(), moved(Asker::Person, Some(judged_a_commit())));
@@ -313,8 +341,11 @@ fn events() {
         add(format!("attention_set.{name}"), Event::AttentionSet(attention));
     }
     for (name, end) in run_ends() {
-        add(format!("run_ended.{name}"), Event::RunEnded { run: "k3f9".into(), end, why: "why".into() });
+        let ended = |judged| Event::RunEnded { run: "k3f9".into(), end, why: "why".into(), judged };
+        add(format!("run_ended.{name}"), ended(None));
+        add(format!("run_ended.{name}_judged"), ended(Some(stood())));
     }
+    add("run_started.judging".into(), Event::RunStarted { turn: 2, run: "k3f9".into(), began: Some(stood()) });
     for action in Action::ALL {
         add(format!("hook_asked.{action}"), Event::HookAsked { turn: 2, step: 1, action: *action });
     }

@@ -14,7 +14,8 @@ use sluice_engine::codec::remark::Remarks;
 use sluice_engine::codec::task_state::{self, Kept};
 
 use super::task::{
-    AT, WORKER, about, askers, attentions, judged_a_commit, judgements, places, run_ends, seen, workspace_name,
+    AT, WORKER, about, askers, attentions, checks, judged_a_commit, judgements, places, run_ends, seen, stood,
+    workspace_name,
 };
 use super::{compare, forms, json, named};
 
@@ -142,11 +143,15 @@ fn states() {
         add(format!("judged.{name}"), &|state| state.judged = judged.clone());
     }
     add("judged.a_commit".into(), &|state| state.judged = Some(judged_a_commit()));
+    for (name, check) in checks() {
+        add(format!("checked.{name}"), &|state| state.checked = Some(check.clone()));
+    }
     add("merged".into(), &|state| state.merged = Some(Commit("9f2c1d7".into())));
-    add("run.open".into(), &|state| state.run = Some(TaskRun { id: "k3f9".into(), turn: 4, end: None }));
+    let run = |end, began| Some(TaskRun { id: "k3f9".into(), turn: 4, end, began });
+    add("run.open".into(), &|state| state.run = run(None, None));
+    add("run.judging".into(), &|state| state.run = run(None, Some(stood())));
     for (name, end) in run_ends() {
-        let run = TaskRun { id: "k3f9".into(), turn: 4, end: Some(end) };
-        add(format!("run.{name}"), &|state| state.run = Some(run.clone()));
+        add(format!("run.{name}"), &|state| state.run = run(Some(end), None));
     }
     for (name, job) in jobs() {
         add(format!("job.{name}"), &|state| state.turns[1].jobs.push_back(job));

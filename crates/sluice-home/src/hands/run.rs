@@ -26,6 +26,7 @@ use crate::ground::Ground;
 use crate::lists;
 use crate::runs::{SeenRun, Setting, performance};
 use crate::spans;
+use crate::state_runs::mark_of;
 use crate::undone::{Unavailable, Undone, settled};
 use crate::workbench::{Order, Performed, Voice, Work, reported, sweep};
 
@@ -184,6 +185,7 @@ fn order(setting: &Setting, wanted: &Perform, name: &str, folder: PathBuf, work:
         folder,
         voice: Voice::OfThisHome,
         keeper: None,
+        mark: mark_of(&setting.given),
         work,
     }
 }

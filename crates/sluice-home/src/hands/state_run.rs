@@ -9,7 +9,7 @@ use sluice_api::run::StartRun;
 use sluice_core::machine::RefusalCode;
 use sluice_core::run::Input;
 use sluice_core::task::input::Found;
-use sluice_core::task::state::WorkspaceName;
+use sluice_core::task::state::{Stood, WorkspaceName};
 
 use super::Done;
 use crate::clock::id_from;
@@ -36,30 +36,33 @@ pub(super) fn start(
     workspace: Option<&WorkspaceName>,
 ) -> Done {
     let id = id_from(&["state", &seen.id, effect]);
-    let known = ground.tasks.load_run(&id)?;
-    if known.is_none() {
-        let about = &seen.state.about;
-        let project = ground.projects.get(&about.project)?;
-        let cause = chain_to(ground, &seen.id)?;
-        if cause.iter().any(|before| before == recipe) {
-            return Err(format!("`{recipe}` led to this task, and would start itself again and again").into());
-        }
-        let wanted = StartRun {
-            recipe: recipe.to_owned(),
-            cwd: project.path,
-            inputs: inputs.iter().map(|(name, value)| (name.clone(), Value::String(value.clone()))).collect(),
-            prompt: Some(about.summary.clone()),
-            work_order: Some(seen.id.clone()),
-            harness: Some(about.harness.clone()).filter(|name| !name.is_empty()),
-            ..StartRun::default()
-        };
-        let workspace = workspace.map(|name| name.0.clone());
-        let task = seen.id.clone();
-        let reading = Reading::Commit;
-        let started = Started { id: Some(id.clone()), cause, task, workspace, reading, ..Started::default() };
-        start_as(ground, &wanted, started)?;
+    if let Some(known) = ground.tasks.load_run(&id)? {
+        return Ok(Found::Run { id, began: known.state.given.origin.began.clone() });
     }
-    Ok(Found::Run(id))
+    let about = &seen.state.about;
+    let project = ground.projects.get(&about.project)?;
+    let cause = chain_to(ground, &seen.id)?;
+    if cause.iter().any(|before| before == recipe) {
+        return Err(format!("`{recipe}` led to this task, and would start itself again and again").into());
+    }
+    let wanted = StartRun {
+        recipe: recipe.to_owned(),
+        cwd: project.path,
+        inputs: inputs.iter().map(|(name, value)| (name.clone(), Value::String(value.clone()))).collect(),
+        prompt: Some(about.summary.clone()),
+        work_order: Some(seen.id.clone()),
+        harness: Some(about.harness.clone()).filter(|name| !name.is_empty()),
+        ..StartRun::default()
+    };
+    // Before anything of it works there: what is committed from now on is its own, or is not judged by it.
+    let began = Some(Stood::of(&crate::work::of(ground, seen)?));
+    let workspace = workspace.map(|name| name.0.clone());
+    let task = seen.id.clone();
+    let reading = Reading::Commit;
+    let started =
+        Started { id: Some(id.clone()), cause, task, workspace, reading, began: began.clone(), ..Started::default() };
+    start_as(ground, &wanted, started)?;
+    Ok(Found::Run { id, began })
 }
 
 /// Cancels the run, if it has not ended. When this answers, nothing of it works any more.

@@ -56,7 +56,9 @@ impl Service {
                 Problem { message, ..problem }
             }
         };
-        let judged = seen.state.judged.as_ref().and_then(|judged| judged.commit.clone());
+        let checked = seen.state.checked.as_ref().map(|checked| &checked.work);
+        let judged = seen.state.judged.as_ref().map(|judged| &judged.work).or(checked);
+        let judged = judged.and_then(|work| work.commit.clone());
         ask(&self.ground, &seen.id, Input::Merge { by, force: wanted.force, evidence }).map_err(told)?;
         let intent = Intent {
             commit: standing.or(judged).map(|commit| commit.0),

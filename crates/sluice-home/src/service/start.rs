@@ -8,6 +8,7 @@ use sluice_api::run::StartRun;
 use sluice_core::lifecycle::StateRun;
 use sluice_core::recipe::{Data, Dialect, InputKind, Recipe};
 use sluice_core::run::{Given, Kind, Mode, Origin, Plan};
+use sluice_core::task::state::Stood;
 use sluice_dialect::catalogue::load_path;
 use sluice_dialect::pin::Pinned;
 use sluice_dialect::{Definition, Loaded, Source, Sources};
@@ -50,6 +51,8 @@ pub(crate) struct Started {
     pub(crate) workspace: Option<String>,
     /// Where its recipe is read.
     pub(crate) reading: Reading,
+    /// The work of that task now.
+    pub(crate) began: Option<Stood>,
 }
 
 /// Starts a recipe that a person, a run or an event asks for.
@@ -89,7 +92,16 @@ pub(crate) fn start_as(ground: &Arc<Ground>, wanted: &StartRun, started: Started
         prompt: wanted.prompt.clone().unwrap_or_default(),
         workspace,
         work_order: wanted.work_order.clone().unwrap_or_default(),
-        origin: Origin { kind, root, base, harness, cause: started.cause, task: started.task, definition: found.told },
+        origin: Origin {
+            kind,
+            root,
+            base,
+            harness,
+            cause: started.cause,
+            task: started.task,
+            definition: found.told,
+            began: started.began,
+        },
     };
     begin(ground, &found.plan, found.pinned, given, elsewhere.unwrap_or(LOCAL))
 }

@@ -78,6 +78,7 @@ impl Job {
             folder: PathBuf::new(),
             voice: Voice::Elsewhere { environment },
             keeper: None,
+            mark: None,
             work,
         };
         Ok(Job {

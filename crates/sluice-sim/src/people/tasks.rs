@@ -3,7 +3,7 @@
 
 use sluice_core::lifecycle::Transition;
 use sluice_core::task::input::{Room, Update};
-use sluice_core::task::state::About;
+use sluice_core::task::state::{About, Stood};
 use sluice_core::task::{Asker, Create, Evidence, Input};
 use sluice_engine::reactor::{Message, Token};
 use sluice_engine::task_actor::TaskActor;
@@ -74,8 +74,11 @@ impl Life {
             1..=3 => Input::Respawn { by },
             4..=5 => Input::RequestChanges { by, message: "more".into(), evidence },
             6..=8 => {
-                asked = Some(Asked::MayMerge(stream.clone()));
-                Input::Merge { by, force: self.chance.percent(50), evidence }
+                let force = self.chance.percent(50);
+                let judge = self.ground.checks.get(stream).filter(|_| !force).cloned();
+                let unforced = judge.map(|run| (run, Stood::of(&evidence.work)));
+                asked = Some(Asked::MayMerge(stream.clone(), unforced));
+                Input::Merge { by, force, evidence }
             }
             9 => Input::ClearAttention { by },
             10 => Input::Update { by, update: Update::Summary(format!("at {}", self.now)) },

@@ -170,6 +170,12 @@ impl TaskWatch {
         self.state.phase(&self.lifecycle) == Phase::Finished
     }
 
+    /// Whether the run that is being started judges the work.
+    pub(crate) fn starts_a_check(&self) -> bool {
+        let job = self.state.turns.front().and_then(|turn| turn.jobs.front());
+        matches!(job, Some(Job::StartRun(state)) if self.lifecycle.judges(*state))
+    }
+
     pub(crate) fn is_idle(&self) -> bool {
         self.line.is_empty() && self.state.turns.is_empty()
     }

@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use super::quote::path_of;
-use super::{Call, Git, GitError};
+use super::{Call, Git, GitError, MARKED};
 use crate::passing::tells_of_own_shortage;
 
 /// A repository of a user.
@@ -116,6 +116,26 @@ impl Repository {
     /// The content of a commit.
     pub(crate) fn tree(&self, commit: &str) -> Result<String, GitError> {
         self.call().args(["rev-parse", "--verify", &format!("{commit}^{{tree}}")]).text()
+    }
+
+    /// The same, but git notes this beside each step that a branch goes.
+    pub fn marking(mut self, mark: &str) -> Repository {
+        self.git = self.git.with_environment(MARKED, mark);
+        self
+    }
+
+    /// Whether a branch came from one commit to the other by steps alone beside which this mark is noted.
+    pub fn is_moved_by(&self, branch: &str, from: &str, to: &str, mark: &str) -> Result<bool, GitError> {
+        self.check_branch(branch)?;
+        let name = format!("refs/heads/{branch}");
+        let call = self.call().args(["log", "--walk-reflogs", "-z", "--format=%H %gs", &name, "--"]);
+        let steps = call.text()?;
+        let mut steps = steps.split('\0').filter_map(|step| step.split_once(' ')).peekable();
+        if steps.peek().is_none_or(|(newest, _)| *newest != to) {
+            return Ok(false);
+        }
+        let is_marked = |noted: &str| noted.strip_prefix(mark).is_some_and(|rest| rest.starts_with(':'));
+        Ok(steps.find(|(commit, noted)| *commit == from || !is_marked(noted)).is_some_and(|(commit, _)| commit == from))
     }
 
     /// The same in the user's name, or in ours if the user has none.

@@ -1,10 +1,11 @@
 //! States that start a run: the task follows its end, and takes it along when it goes elsewhere.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
 use super::home::Home;
+use super::merges::sh;
 use super::process;
 use super::recipes::{all_gone, first, show, text};
 
@@ -227,4 +228,105 @@ fn a_recipe_that_is_gone_when_its_state_is_entered_marks_the_task() {
     std::fs::write(&recipe, text_of_it).unwrap();
     home.json(&["task", "respawn", &id]);
     home.until_status(&id, "reviewing");
+}
+
+/// The worktree of a task, and the commit there.
+fn standing(home: &Home, task: &str) -> (PathBuf, String) {
+    let folder = PathBuf::from(text(&home.task(task)["workspace"]));
+    let commit = sh(home, &folder, "git rev-parse HEAD");
+    (folder, commit)
+}
+
+#[track_caller]
+fn refused_merge(home: &Home, id: &str) -> (String, String) {
+    let ran = home.sluice(&["task", "merge", id, "--json"]);
+    let message = ran.json()["error"]["message"].as_str().unwrap_or_default().to_owned();
+    (ran.refusal(), message)
+}
+
+#[test]
+fn a_run_judges_the_commit_that_it_was_started_on() {
+    let home = Home::new();
+    let (told, go) = (home.pipe("told"), home.pipe("go"));
+    checked(&home, &format!("echo > {}; cat {}", told.path(), go.path()));
+    let id = create(&home);
+    told.hear();
+    let run = run_of(&home, &id, 1);
+    let (folder, judged) = standing(&home, &id);
+    let later = "echo x > later; git add later; git commit -qm later; git rev-parse HEAD";
+    let during = sh(&home, &folder, later);
+    assert_eq!(home.refused(&["task", "merge", &id]), "1 no_transition", "its check goes on");
+    go.let_go();
+    home.until_status(&id, "reviewing");
+    let ended = first(&home, &id, "task.run_ended");
+    assert_eq!((&ended["data"]["verdict"], &ended["data"]["commit"]), (&"PASS".into(), &judged.as_str().into()));
+    let stale = |now: &str| {
+        let (judged, now) = (&judged[..12], &now[..12]);
+        let message = format!("Merge not allowed: run {run} checked {judged}, and the work is now {now}");
+        assert_eq!(refused_merge(&home, &id), ("1 stale_verdict".to_owned(), message));
+    };
+    stale(&during);
+    sh(&home, &folder, "git reset -q --hard HEAD^");
+    stale(&sh(&home, &folder, later));
+    sh(&home, &folder, "git reset -q --hard HEAD^");
+    home.json(&["task", "merge", &id]);
+    home.until_status(&id, "done");
+    assert_eq!(home.git(&["rev-parse", "main"]), judged);
+}
+
+#[test]
+fn what_a_run_itself_commits_is_judged_by_it() {
+    let home = Home::new();
+    let (told, go) = (home.pipe("told"), home.pipe("go"));
+    let commit = "git -c user.name=Run -c user.email=run@example.invalid commit -qm tidied";
+    let tidies =
+        format!("file=tidied-${{input.branch}}; test -e $file || {{ echo x > $file; git add $file; {commit}; }}");
+    checked(&home, &format!("{tidies}\necho > {}; cat {}", told.path(), go.path()));
+    for (branch, outsider) in [("brew", ""), ("brew-2", "echo x > later; git add later; git commit -qm later")] {
+        let id = home.create(branch, "worker: work", &["--workflow", CHECKED]);
+        told.hear();
+        home.kill_engine();
+        home.task(&id);
+        told.hear();
+        let (folder, tidied) = standing(&home, &id);
+        sh(&home, &folder, outsider);
+        go.let_go();
+        home.until_status(&id, "reviewing");
+        let ended = first(&home, &id, "task.run_ended");
+        if outsider.is_empty() {
+            assert_eq!(text(&ended["data"]["commit"]), tidied);
+            home.json(&["task", "merge", &id]);
+            assert_eq!(home.git(&["rev-parse", "main"]), tidied);
+        } else {
+            let begun = sh(&home, &folder, "git rev-parse HEAD^^");
+            assert_eq!(text(&ended["data"]["commit"]), begun);
+            assert_eq!(refused_merge(&home, &id).0, "1 stale_verdict");
+        }
+    }
+}
+
+#[test]
+fn a_run_that_has_not_completed_is_no_licence() {
+    let home = Home::new();
+    let told = home.pipe("told");
+    let rest = format!("echo > {}; exec sleep 600", told.path());
+    checked(&home, &rest);
+    let id = create(&home);
+    told.hear();
+    let run = run_of(&home, &id, 1);
+    home.json(&["task", "update", &id, "--status", "reviewing"]);
+    let message = format!("Merge not allowed: the task went on before run {run}, which checks the work, had ended");
+    assert_eq!(refused_merge(&home, &id), ("1 failed_verdict".to_owned(), message));
+    // Given up, and passed by.
+    let id = home.create("brew-2", "worker: work", &["--workflow", CHECKED]);
+    told.hear();
+    let run = run_of(&home, &id, 1);
+    home.json(&["run", "cancel", &run]);
+    home.until(&id, "marked", |task| !task["attention"].is_null());
+    home.json(&["task", "update", &id, "--status", "reviewing"]);
+    let message =
+        format!("Merge not allowed: run {run}, which checks the work, was cancelled, and nothing has changed since");
+    assert_eq!(refused_merge(&home, &id), ("1 failed_verdict".to_owned(), message));
+    home.json(&["task", "merge", &id, "--force"]);
+    home.until_status(&id, "done");
 }

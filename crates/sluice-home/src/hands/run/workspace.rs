@@ -16,6 +16,7 @@ use super::label;
 use crate::ground::Ground;
 use crate::projects::{described, open};
 use crate::runs::SeenRun;
+use crate::state_runs::mark_of;
 use crate::undone::Undone;
 
 /// How long an item waits for those before it to be merged, between two looks.
@@ -28,17 +29,20 @@ pub(crate) fn branch(run: &str) -> String {
 
 /// Where the worktrees are of runs that are started here.
 pub(crate) fn pool(ground: &Ground, root: &Path) -> Result<Pool, Undone> {
-    Pool::at(open(root, None)?, &ground.places.home().join("runs")).map_err(Undone::by)
+    Pool::at(open(root, None)?, &folder(ground)).map_err(Undone::by)
 }
 
 /// Where the worktree of this run is, with those of its parts. The engine of another home may have started it: then its
 /// work is there, and its branches are checked out there.
 pub(crate) fn pool_of(ground: &Ground, given: &Given) -> Result<Pool, Undone> {
-    let root = Path::new(&given.origin.root);
-    match Path::new(&given.workspace).parent().filter(|_| !given.origin.base.is_empty()) {
-        Some(folder) => Pool::at(open(root, None)?, folder).map_err(Undone::by),
-        None => pool(ground, root),
-    }
+    let repository = open(Path::new(&given.origin.root), None)?;
+    let repository = mark_of(given).into_iter().fold(repository, |repository, mark| repository.marking(&mark));
+    let own = Path::new(&given.workspace).parent().filter(|_| !given.origin.base.is_empty());
+    Pool::at(repository, own.unwrap_or(&folder(ground))).map_err(Undone::by)
+}
+
+fn folder(ground: &Ground) -> PathBuf {
+    ground.places.home().join("runs")
 }
 
 /// Whether a run has a worktree of its own, and does not work in the folder it was started in.
