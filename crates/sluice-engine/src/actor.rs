@@ -132,6 +132,11 @@ pub trait Actor: Send {
     /// Who may perform this effect: a role and a group. `None`: the engine's own hands.
     fn wants(&self, effect: &Effect) -> Option<Wanted>;
 
+    /// What it has to be told when it is taken up, because nobody else will say it.
+    fn stranded(&self) -> Vec<Said> {
+        Vec::new()
+    }
+
     /// Whether its effects are performed in order, one after the other. `None`: all at once, in any order. Otherwise
     /// the ids of those that are not settled, in that order.
     fn in_order(&self) -> Option<&[String]>;

@@ -403,7 +403,9 @@ impl Reactor {
             Some(found) => {
                 let version = found.version;
                 if !self.slots.contains_key(&stream) {
+                    let stranded = found.actor.stranded();
                     self.adopt(&stream, found, now);
+                    stranded.into_iter().for_each(|said| self.say(None, stream.clone(), said, now));
                 }
                 said.into_iter().for_each(|(token, said)| self.say(token, stream.clone(), said, now));
                 let unchanged = |slot: &Slot| slot.version == version && slot.actor.is_over();

@@ -7,8 +7,8 @@ use std::time::Duration;
 use sluice_core::machine::{Decision, Moment, Refusal};
 use sluice_core::recipe::{FailureKind, StepId, Work};
 use sluice_core::run::{
-    Asker, Effect, Event, Given, Input, Kind, Outcome as Ended, Part, Plan, Report, RunState, Speaker, TimerKey, begin,
-    decide, effect,
+    Asker, Effect, Event, Given, Input, Kind, Mode, Outcome as Ended, Part, Plan, Report, RunState, Speaker, TimerKey,
+    begin, decide, effect,
 };
 use sluice_store::{Card, Effect as StoredEffect, Event as StoredEvent, Header, RowKey, Stored};
 
@@ -20,6 +20,8 @@ use crate::codec::{Unreadable, run_effect, run_event, run_state};
 const PERFORM: &str = "perform";
 /// The kind of effect that starts a run again.
 const REPEAT: &str = "repeat";
+/// What is said of a performance that says nothing.
+const NO_REPORT: &str = "it ended without a report";
 /// Who says what nobody else does.
 const ENGINE: &str = "engine";
 
@@ -285,12 +287,10 @@ impl RunActor {
                 Outcome::Done | Outcome::Run(_) => self.settle(effect, None, now),
             };
         };
-        // A performance that ends without a report has failed: a run must not wait for what nobody is at.
-        let failed = |error: String| Report::Failed { kind: FailureKind::Failed, error, outcome: Ended::default() };
         let report = match outcome {
             Outcome::Run(report) => report,
-            Outcome::Failed(error) => failed(error),
-            Outcome::Done | Outcome::Task(_) => failed("it ended without a report".into()),
+            Outcome::Failed(error) => failed(&error),
+            Outcome::Done | Outcome::Task(_) => failed(NO_REPORT),
         };
         self.ended(effect, &Input::Ended { step, attempt, part, report }, now)
     }
@@ -304,6 +304,11 @@ impl RunActor {
             Ok(_) | Err(_) => self.settle(effect, None, now),
         }
     }
+}
+
+/// A performance that ends without a report has failed: a run must not wait for what nobody is at.
+fn failed(error: &str) -> Report {
+    Report::Failed { kind: FailureKind::Failed, error: error.to_owned(), outcome: Ended::default() }
 }
 
 /// The effect that starts the next turn of a patrol, and when that is.
@@ -373,6 +378,19 @@ impl Actor for RunActor {
         }
         let role = step.role.to_string();
         Some(Wanted { role, group: self.group.clone() })
+    }
+
+    /// What is under way without an effect that is open: an engine before this one settled that without a report, and the
+    /// run would wait for ever. What is done by hand has none.
+    fn stranded(&self) -> Vec<Said> {
+        if self.state.given.mode == Mode::ByHand || self.state.end.is_some() {
+            return Vec::new();
+        }
+        let under_way = self.state.under_way().into_iter();
+        let nobody_is_at =
+            under_way.filter(|(step, attempt, part)| !self.open.contains(&effect::key(*step, *attempt, *part)));
+        let told = |(step, attempt, part)| Said::Run(Input::Ended { step, attempt, part, report: failed(NO_REPORT) });
+        nobody_is_at.map(told).collect()
     }
 
     fn in_order(&self) -> Option<&[String]> {

@@ -143,3 +143,20 @@ fn a_deadline_is_a_timer_that_answers() {
     assert_eq!(kept.timers(), [""; 0]);
     assert!(kept.again(&run).state().end.is_some());
 }
+
+#[test]
+fn what_an_earlier_engine_settled_without_a_report_has_failed() {
+    let (run, change) = create();
+    let mut kept = Kept::default();
+    kept.keep(change);
+    assert!(kept.again(&run).stranded().is_empty(), "its performance is open");
+    kept.stored.as_mut().unwrap().effects.clear();
+    let mut run = kept.again(&run);
+    let said = run.stranded();
+    assert_eq!(said.len(), 1);
+    for said in said {
+        kept.keep(run.take(said, Moment(1)).unwrap().unwrap());
+    }
+    assert_eq!(run.state().status(), "failed");
+    assert!(kept.again(&run).stranded().is_empty());
+}
