@@ -23,6 +23,8 @@ pub enum Bug {
     ForgetsExits,
     /// After a restart it does not look whether the runs of tasks' states ended meanwhile.
     ForgetsRunEnds,
+    /// It takes every commit for the run's own that came while the run of a task's state went on.
+    TakesAllCommitsForTheRuns,
     /// It starts a session that it has to start again, although it runs.
     StartsTwice,
     /// It ends sessions as soon as that is decided, not when it is stored.
@@ -73,7 +75,7 @@ pub enum Bug {
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Bug; 33] = [
+    pub const ALL: [Bug; 34] = [
         Bug::AnswersBeforeDurable,
         Bug::ForgetsEffects,
         Bug::HandsOutTwice,
@@ -84,6 +86,7 @@ impl Bug {
         Bug::ForgetsTheOrder,
         Bug::ForgetsExits,
         Bug::ForgetsRunEnds,
+        Bug::TakesAllCommitsForTheRuns,
         Bug::StartsTwice,
         Bug::EndsBeforeDurable,
         Bug::ForgetsReservations,

@@ -46,7 +46,7 @@ impl Life {
             1..=3 => RunEnd::Failed,
             _ => RunEnd::Completed,
         };
-        if goes_on && self.chance.percent(20) {
+        if goes_on && self.chance.percent(40) {
             self.note(&format!("{stream}: somebody commits beside the run {run}"));
             self.ground.sheet(&stream).commit();
         }
@@ -68,7 +68,7 @@ impl Life {
         let evidence = self.ground.sheet(stream).evidence();
         // The runs of this world commit nothing themselves.
         let began = self.ground.begun.get(&(stream.clone(), run.clone()));
-        let own = began == Some(&Stood::of(&evidence.work));
+        let own = began == Some(&Stood::of(&evidence.work)) || self.bug == Some(Bug::TakesAllCommitsForTheRuns);
         for _ in 0..=usize::from(self.chance.percent(10)) {
             let evidence = evidence.clone();
             self.say(stream, None, Input::RunEnded { run: run.clone(), end, why: why.clone(), own, evidence });

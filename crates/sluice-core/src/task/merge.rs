@@ -2,8 +2,9 @@
 //!
 //! What is merged is a commit, and it is the one that was judged: what the workspace holds must be on the task's branch
 //! and in a commit, and the newest verdict must be a PASS for exactly that commit. So must the newest run that judges the
-//! work have completed on it: neither makes up for the other. A task that nobody has judged is not asked for a verdict. `force` is a person's word against the verdict or for leaving behind what no commit has; it
-//! never makes up for work that lies elsewhere or cannot be read.
+//! work have completed on it: neither makes up for the other. A task that nobody has judged is not asked for a verdict.
+//! `force` is a person's word against the verdict or for leaving behind what no commit has; it never makes up for work
+//! that lies elsewhere or cannot be read.
 
 use super::Answered;
 use super::apply::edge as edge_at;

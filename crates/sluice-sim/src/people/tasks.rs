@@ -31,9 +31,9 @@ impl Life {
         self.number += 1;
         let number = self.number;
         let id = format!("task-{number:05}");
-        // The odd one is the last.
-        let odd = usize::from(self.chance.percent(30));
-        let known = self.chance.pick(&definitions::lifecycles()[2 * odd..2 + odd]);
+        // The odd ones are the last.
+        let odd = usize::from(self.chance.percent(40));
+        let known = self.chance.pick(&definitions::lifecycles()[2 * odd..2 + 2 * odd]);
         let about = About {
             summary: if self.chance.percent(10) { String::new() } else { "Fix it".into() },
             project: "sim".into(),
