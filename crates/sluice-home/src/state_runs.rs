@@ -7,15 +7,14 @@
 use std::sync::Arc;
 
 use sluice_api::Problem;
-use sluice_core::run::{End, Given};
+use sluice_core::lifecycle::Permissions;
+use sluice_core::recipe::Work;
+use sluice_core::run::End;
+use sluice_core::task::Input;
 use sluice_core::task::input::RunEnd;
-use sluice_core::task::state::TaskRun;
-use sluice_core::task::{Evidence, Input};
-use sluice_worker::passing::Passing;
 
 use crate::ground::Ground;
-use crate::projects::git;
-use crate::tasks::Seen;
+use crate::runs::SeenRun;
 
 /// The event of a task that has started a run.
 pub(crate) const STARTED: &str = "task.run_started";
@@ -26,38 +25,39 @@ pub(crate) fn look_at_all(ground: &Arc<Ground>) -> Result<(), Problem> {
     waiting.iter().filter(|seen| seen.state.run_here().is_some()).try_for_each(|seen| look(ground, &seen.id))
 }
 
-/// Whether the run itself made every commit that the task's branch has got since it was started.
-fn is_own(ground: &Ground, seen: &Seen, run: &TaskRun, evidence: &Evidence) -> Result<bool, Problem> {
-    let began = run.began.as_ref().and_then(|began| began.commit.as_ref());
-    let (Some(from), Some(to)) = (began, evidence.work.standing().map(|standing| &standing.commit)) else {
-        return Ok(false);
-    };
-    if from == to {
-        return Ok(true);
+/// Whether the run's own agents made every commit that the task's branch has got since it was started. Each step says where
+/// the work stood after it. What moved during a command was moved by the code that it tests, and what moved between the steps
+/// by others: neither was looked at by the whole run. A command that an agent committed beside has seen half of each.
+fn is_own(run: &SeenRun, from: &str, to: &str) -> bool {
+    let steps = run.plan.recipe.steps.iter().zip(&run.state.steps);
+    let mut ended: Vec<_> = steps.filter_map(|(step, state)| Some((state.ended?, step, state))).collect();
+    ended.sort_by_key(|(at, ..)| *at);
+    let (mut stands_at, mut written) = (from, None);
+    for (at, step, state) in ended {
+        let outcome = state.latest.as_ref().or(state.left.as_ref());
+        let commit = outcome.and_then(|outcome| outcome.commit.as_deref());
+        let writes = match step.work {
+            Work::Agent { .. } | Work::AgentLoop { .. } | Work::ParallelAgents { .. } => {
+                step.permissions == Permissions::Full
+            }
+            Work::Script { .. } | Work::Gate { .. } => false,
+            Work::Task(_) => continue, // it has a worktree of its own
+        };
+        match commit {
+            Some(commit) if writes => (stands_at, written) = (commit, Some(at)),
+            Some(commit) if commit == stands_at && state.began >= written => {}
+            Some(_) | None => return false,
+        }
     }
-    let branch = &seen.state.about.branch;
-    let moved = ground.pool_of(seen)?.1.repository().is_moved_by(branch, &from.0, &to.0, &mark(&run.id));
-    match moved {
-        Err(error) if error.is_passing() => Err(git(&error)),
-        moved => Ok(moved.unwrap_or(false)),
-    }
-}
-
-/// What git notes beside each step that a branch goes because of a run that a task's state has started. The commits of
-/// other runs need not be told from anybody's.
-pub(crate) fn mark_of(given: &Given) -> Option<String> {
-    (!given.origin.task.is_empty()).then(|| mark(&given.id))
-}
-
-fn mark(run: &str) -> String {
-    format!("sluice run {run}")
+    stands_at == to
 }
 
 /// If the run of a task's state has ended and the task has not heard of it, it does.
 pub(crate) fn look(ground: &Arc<Ground>, task: &str) -> Result<(), Problem> {
     let Some(seen) = ground.tasks.load(task)? else { return Ok(()) };
     let Some(mine) = seen.state.run_here() else { return Ok(()) };
-    let (end, why) = match ground.tasks.load_run(&mine.id)?.map(|run| run.state.end.clone()) {
+    let run = ground.tasks.load_run(&mine.id)?;
+    let (end, why) = match run.as_ref().map(|run| run.state.end.clone()) {
         Some(None) => return Ok(()),
         Some(Some(End::Completed { summary })) => (RunEnd::Completed, summary),
         Some(Some(End::Failed { error })) => (RunEnd::Failed, error),
@@ -71,7 +71,9 @@ pub(crate) fn look(ground: &Arc<Ground>, task: &str) -> Result<(), Problem> {
             Err(problem) if problem.is_passing() => return Err(problem),
             read => read.unwrap_or_default(),
         };
-        let own = is_own(ground, &seen, mine, &evidence)?;
+        let began = mine.began.as_ref().and_then(|began| began.commit.as_ref());
+        let ends = began.zip(evidence.work.standing().map(|standing| &standing.commit));
+        let own = run.zip(ends).is_some_and(|(run, (from, to))| is_own(&run, &from.0, &to.0));
         ground.input(task, Input::RunEnded { run: mine.id.clone(), end, why, own, evidence });
     }
     Ok(())

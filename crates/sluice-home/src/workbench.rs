@@ -87,8 +87,6 @@ pub struct Order {
     pub voice: Voice,
     /// Who must be there for it to go on; nobody unless given.
     pub keeper: Option<Keeper>,
-    /// What git notes beside its commits; nothing of ours unless given.
-    pub mark: Option<String>,
     /// What.
     pub work: Work,
 }

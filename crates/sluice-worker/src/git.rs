@@ -94,9 +94,6 @@ const LOCAL: [&str; 18] = [
     "GIT_WORK_TREE",
 ];
 
-/// The variable with which git is told what to note beside each step that a branch goes.
-pub const MARKED: &str = "GIT_REFLOG_ACTION";
-
 /// Whether a variable ties a git to one repository: nobody who works in another may have it.
 pub fn is_local(variable: &str) -> bool {
     LOCAL.contains(&variable)
@@ -139,11 +136,6 @@ impl Git {
     pub fn with_environment(mut self, name: &str, value: impl Into<OsString>) -> Git {
         self.environment.push((name.into(), value.into()));
         self
-    }
-
-    /// What is noted beside each step that a branch goes, if something is.
-    pub(crate) fn mark(&self) -> Option<&OsStr> {
-        self.environment.iter().rfind(|(name, _)| name == MARKED).map(|(_, mark)| mark.as_os_str())
     }
 
     /// How long something that stays on this machine may take.

@@ -212,12 +212,18 @@ impl Sketch<'_> {
             Some(ItemStatus::Failed(error)) => Data::Table(vec![("error".into(), Data::Text(error.clone()))]),
             Some(ItemStatus::Waiting | ItemStatus::Running) | None => Data::Null,
         });
+        // Their work is brought together in their order: where the last of it stands, all of it does.
+        let merged = (0..total).rev().find_map(|item| match self.item(id, item).map(|it| &it.status) {
+            Some(ItemStatus::Completed(outcome)) => outcome.commit.clone(),
+            Some(ItemStatus::Failed(_) | ItemStatus::Waiting | ItemStatus::Running) | None => None,
+        });
         Outcome {
             summary: match failed {
                 0 => format!("{total} items completed"),
                 _ => format!("{} of {total} items completed, {failed} failed", total - failed),
             },
             output: Data::List(output.collect()),
+            commit: merged,
             ..Outcome::default()
         }
     }

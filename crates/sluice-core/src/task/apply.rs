@@ -81,6 +81,10 @@ impl TaskState {
                 let is_uprooted = *change == Change::Exited(Exit::Uprooted) && *place == self.visit.watch;
                 self.visit.uprooted = self.visit.uprooted.saturating_add(u32::from(is_uprooted));
                 self.heard(*place, *session, change);
+                let lives = self.has_living_agent();
+                if let Some(run) = self.run.as_mut().filter(|run| run.end.is_none()) {
+                    run.accompanied |= lives;
+                }
             }
             Event::Updated(Update::PullRequest(url)) | Event::PullRequestOpened(url) => {
                 self.pull_request = Some(url.clone())
@@ -103,7 +107,8 @@ impl TaskState {
                 }
             }
             Event::RunStarted { turn, run, began } => {
-                self.run = Some(TaskRun { id: run.clone(), turn: *turn, end: None, began: began.clone() });
+                let (id, began, accompanied) = (run.clone(), began.clone(), self.has_living_agent());
+                self.run = Some(TaskRun { id, turn: *turn, end: None, began, accompanied });
             }
             Event::RunEnded { run: id, end, judged, .. } => {
                 if let Some(run) = &mut self.run {

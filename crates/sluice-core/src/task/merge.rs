@@ -40,6 +40,7 @@ pub(super) fn may(ledger: &Ledger<'_>, by: Asker, force: bool, evidence: &Eviden
     }
     standing.map_or(Ok(()), committed)?;
     checked(ledger, standing)?;
+    agreed(ledger, standing)?;
     // A verdict that the way to `done` itself asks for is given now, for what is there now.
     let gate = edge_at(ledger.lifecycle, edge).and_then(|edge| edge.gate.as_ref());
     match (gate.and_then(|gate| gate.verdict), &ledger.state.judged) {
@@ -122,6 +123,23 @@ fn checked(ledger: &Ledger<'_>, standing: Option<&Standing>) -> Answered {
         (false, Verdict::Pass) => Err(stale(ledger, &format!("{run} checked"), work, standing)),
         (false, Verdict::Fail) => Err(stale(ledger, &format!("{run} {ended} on"), work, standing)),
     }
+}
+
+/// Where the branch is gone, what was judged is merged: then a verdict and a run must have judged the same.
+fn agreed(ledger: &Ledger<'_>, standing: Option<&Standing>) -> Answered {
+    let (None, Some(judged), Some(checked)) = (standing, &ledger.state.judged, &ledger.state.checked) else {
+        return Ok(());
+    };
+    if judged.work.commit == checked.work.commit {
+        return Ok(());
+    }
+    let at = |work: &Stood| work.commit.as_ref().map_or("unknown work".to_owned(), |it| short(&it.0).to_owned());
+    let (verdict, run) = (at(&judged.work), at(&checked.work));
+    let message = format!(
+        "Merge not allowed: the task's branch is gone, and the verdict was given for {verdict}, the check for {run}"
+    );
+    let hint = format!("make the branch `{}` again where the work is, and have it judged", ledger.state.about.branch);
+    Err(Refusal::new(RefusalCode::StaleVerdict, message).hint(hint))
 }
 
 /// Whether what was judged is what is there now.

@@ -75,14 +75,14 @@ pub(super) fn left(ledger: &mut Ledger<'_>, outcome: &Outcome) {
     ledger.settle(settlement(outcome));
 }
 
-/// The work that the run of this state has judged. What stood there when it was started, unless it has made the commits
-/// itself that came since: then what it leaves. Beside an agent that lives nobody can tell whose they are, and what anybody
-/// else has committed is not judged.
+/// The work that the run of this state has judged. What stood there when it was started, unless its own agents have made the
+/// commits that came since: then what it leaves. Where another agent of the task has lived beside it, nobody can tell whose
+/// they are, and what anybody else has committed is not judged.
 fn judged(ledger: &Ledger<'_>, evidence: &Evidence, own: bool) -> Stood {
     let state = &ledger.state;
     let began = state.run.as_ref().and_then(|run| run.began.clone()).unwrap_or_default();
     let now = Stood::of(&evidence.work);
-    let is_alone = !state.main.is_living() && !state.beside.is_living();
+    let is_alone = state.run.as_ref().is_some_and(|run| !run.accompanied) && !state.has_living_agent();
     match (now.commit == began.commit, began.commit.is_some() && own && is_alone) {
         (true, _) => Stood { dirty: began.dirty || now.dirty, ..began },
         (false, true) => now,

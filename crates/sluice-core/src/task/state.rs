@@ -137,6 +137,8 @@ pub struct TaskRun {
     pub end: Option<RunEnd>,
     /// The work when it was started, if it judges that. Older engines did not say.
     pub began: Option<Stood>,
+    /// Whether an agent of the task has lived beside it: then nobody can tell whose a commit is that was made meanwhile.
+    pub accompanied: bool,
 }
 
 /// The work at some moment.
@@ -356,7 +358,7 @@ impl Pulse {
 impl TaskState {
     /// What the task is in the middle of.
     pub fn phase(&self, lifecycle: &Lifecycle) -> Phase {
-        let living = self.main.is_living() || self.beside.is_living() || self.has_open_run();
+        let living = self.has_living_agent() || self.has_open_run();
         let idle = self.workspace.bound().is_none() && !living;
         match (lifecycle.state(self.status).terminal, self.turns.is_empty()) {
             (true, true) => Phase::Finished,
@@ -392,9 +394,14 @@ impl TaskState {
         self.run.as_ref().filter(|run| run.turn >= self.visit.turn)
     }
 
+    /// Whether an agent of the task lives, or is being started.
+    pub fn has_living_agent(&self) -> bool {
+        self.main.is_living() || self.beside.is_living()
+    }
+
     /// What a person should see of its sessions: the watched one first.
     pub fn pulse(&self) -> Pulse {
-        match (self.session(self.visit.watch), self.main.is_living() || self.beside.is_living()) {
+        match (self.session(self.visit.watch), self.has_living_agent()) {
             (Session::Starting(_) | Session::Alive(_) | Session::Ending(_), _) | (Session::Absent, true) => {
                 Pulse::Active
             }

@@ -115,7 +115,7 @@ impl Player {
                 self.is_written = true;
                 self.write(rest)
             }
-            "commits" | "stands" | "dirties" | "unreadable" => self.work(verb, rest),
+            "commits" | "stands" | "dirties" | "unreadable" | "unseen" => self.work(verb, rest),
             "ok" | "fail" | "skip" => self.outcome(verb, rest),
             "settle" => {
                 let mut said = Vec::new();
@@ -146,7 +146,8 @@ impl Player {
         Evidence { body, is_written: self.is_written, work: self.work.clone() }
     }
 
-    /// `commits c1`: on its branch, with nothing beside it. `stands on other` or `on nothing`, `dirties a.txt`.
+    /// `commits c1`: on its branch, with nothing beside it. `stands on other` or `on nothing`, `dirties a.txt`. `unseen`: its
+    /// branch is gone.
     fn work(&mut self, verb: &str, rest: &str) -> Vec<String> {
         let standing = match (std::mem::take(&mut self.work), verb) {
             (Work::Read(standing), "stands") => {
@@ -159,6 +160,7 @@ impl Player {
                 let (commit, tree) = (Commit(rest.to_owned()), Tree(format!("tree of {rest}")));
                 Standing { head: Head::Branch("fix".to_owned()), commit, tree, dirty: String::new() }
             }
+            (_, "unseen") => return Vec::new(),
             _ => {
                 self.work = Work::Unreadable(rest.to_owned());
                 return Vec::new();

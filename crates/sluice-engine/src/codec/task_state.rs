@@ -97,6 +97,8 @@ struct StoredRun {
     end: Option<StoredRunEnd>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     began: Option<StoredStood>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    accompanied: bool,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -254,13 +256,15 @@ impl From<&TaskRun> for StoredRun {
             turn: it.turn,
             end: it.end.map(Into::into),
             began: it.began.as_ref().map(Into::into),
+            accompanied: it.accompanied,
         }
     }
 }
 
 impl From<StoredRun> for TaskRun {
     fn from(it: StoredRun) -> Self {
-        TaskRun { id: it.id, turn: it.turn, end: it.end.map(Into::into), began: it.began.map(Into::into) }
+        let (end, began) = (it.end.map(Into::into), it.began.map(Into::into));
+        TaskRun { id: it.id, turn: it.turn, end, began, accompanied: it.accompanied }
     }
 }
 

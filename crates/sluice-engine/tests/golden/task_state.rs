@@ -147,9 +147,11 @@ fn states() {
         add(format!("checked.{name}"), &|state| state.checked = Some(check.clone()));
     }
     add("merged".into(), &|state| state.merged = Some(Commit("9f2c1d7".into())));
-    let run = |end, began| Some(TaskRun { id: "k3f9".into(), turn: 4, end, began });
+    let run = |end, began| Some(TaskRun { id: "k3f9".into(), turn: 4, end, began, accompanied: false });
     add("run.open".into(), &|state| state.run = run(None, None));
     add("run.judging".into(), &|state| state.run = run(None, Some(stood())));
+    let accompanied = |run: TaskRun| TaskRun { accompanied: true, ..run };
+    add("run.accompanied".into(), &|state| state.run = run(None, Some(stood())).map(accompanied));
     for (name, end) in run_ends() {
         add(format!("run.{name}"), &|state| state.run = run(Some(end), None));
     }

@@ -9,13 +9,13 @@ pub(crate) mod task;
 mod workspace;
 mod worktree;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sluice_api::problem::{Problem, Status};
 use sluice_core::recipe::Work as StepWork;
 use sluice_core::run::effect::key;
-use sluice_core::run::{Effect, Job, Outcome, Part, Perform, Report};
+use sluice_core::run::{Effect, Given, Job, Outcome, Part, Perform, Report};
 use sluice_engine::actor::Outcome as Reported;
 use sluice_engine::codec::run_effect;
 use sluice_engine::host::Clock;
@@ -26,8 +26,7 @@ use crate::ground::Ground;
 use crate::lists;
 use crate::runs::{SeenRun, Setting, performance};
 use crate::spans;
-use crate::state_runs::mark_of;
-use crate::undone::{Unavailable, Undone, settled};
+use crate::undone::{Failed, Unavailable, Undone, settled};
 use crate::workbench::{Order, Performed, Voice, Work, reported, sweep};
 
 pub(crate) use workspace::{branch as workspace_branch, pool_of as workspace_pool};
@@ -130,11 +129,30 @@ fn recorded(ground: &Arc<Ground>, setting: &Setting, wanted: &Perform, place: &P
         Ok(()) => perform(ground, setting, wanted, &name).ok_or(NotYet::Told)?,
         Err(why) => Err(why),
     };
+    let performed = in_task(ground, setting, performed);
     let report = reported(ground, performed)?;
     spans::step_ended(span, &report);
     ground.performed(&name);
     record.end(ground, setting, wanted, &report);
     Ok(report)
+}
+
+/// What was done in the worktree of a task, with the commit that it stands at now: where the run of a state judges the work,
+/// its end asks which of its steps has moved that. Where it cannot be read, nothing is said.
+fn in_task(ground: &Ground, setting: &Setting, performed: Performed) -> Performed {
+    let Given { workspace, origin, .. } = &setting.given;
+    if origin.task.is_empty() || workspace.is_empty() || !origin.base.is_empty() {
+        return performed;
+    }
+    let head = || workspace::pool_of(ground, &setting.given).ok()?.repository().head(Path::new(workspace)).ok();
+    match performed {
+        Ok(outcome) => Ok(Outcome { commit: head(), ..outcome }),
+        Err(Undone::Failed(failed)) => {
+            let outcome = Box::new(Outcome { commit: head(), ..*failed.outcome });
+            Err(Undone::Failed(Failed { outcome, ..failed }))
+        }
+        Err(unavailable) => Err(unavailable),
+    }
 }
 
 /// Makes the worktree that a performance needs. A task has one of its own.
@@ -185,7 +203,6 @@ fn order(setting: &Setting, wanted: &Perform, name: &str, folder: PathBuf, work:
         folder,
         voice: Voice::OfThisHome,
         keeper: None,
-        mark: mark_of(&setting.given),
         work,
     }
 }

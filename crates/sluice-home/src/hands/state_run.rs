@@ -55,12 +55,23 @@ pub(super) fn start(
         ..StartRun::default()
     };
     // Before anything of it works there: what is committed from now on is its own, or is not judged by it.
-    let began = Some(Stood::of(&crate::work::of(ground, seen)?));
+    let began = Stood::of(&crate::work::of(ground, seen)?);
+    // Without a worktree of the task the run has one of its own, in which the same work stands.
+    let base = began.commit.as_ref().map(|commit| commit.0.clone());
+    let began = Some(began);
     let workspace = workspace.map(|name| name.0.clone());
     let task = seen.id.clone();
     let reading = Reading::Commit;
-    let started =
-        Started { id: Some(id.clone()), cause, task, workspace, reading, began: began.clone(), ..Started::default() };
+    let started = Started {
+        id: Some(id.clone()),
+        cause,
+        task,
+        workspace,
+        reading,
+        base,
+        began: began.clone(),
+        ..Started::default()
+    };
     start_as(ground, &wanted, started)?;
     Ok(Found::Run { id, began })
 }

@@ -51,6 +51,8 @@ pub(crate) struct Started {
     pub(crate) workspace: Option<String>,
     /// Where its recipe is read.
     pub(crate) reading: Reading,
+    /// The commit that a worktree of its own starts from; as for any run unless given.
+    pub(crate) base: Option<String>,
     /// The work of that task now.
     pub(crate) began: Option<Stood>,
 }
@@ -82,7 +84,7 @@ pub(crate) fn start_as(ground: &Arc<Ground>, wanted: &StartRun, started: Started
         (Mode::ByHand, ..) => without(String::new()),
         (Mode::Engine, Some(_), _) => without(burrow(&id)),
         (Mode::Engine, None, Some(lent)) => without(lent),
-        (Mode::Engine, None, None) => plan_worktree(ground, &root, &id, found.commit)?,
+        (Mode::Engine, None, None) => plan_worktree(ground, &root, &id, started.base.or(found.commit))?,
     };
     let root = root.display().to_string();
     let given = Given {

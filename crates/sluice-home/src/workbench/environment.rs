@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use sluice_engine::loader::pin;
-use sluice_worker::git::{MARKED, is_local};
+use sluice_worker::git::is_local;
 use sluice_worker::process::{Identity, environment_of, has_terminal};
 use sluice_worker::redact::is_secret;
 use sluice_worker::session::SessionId;
@@ -164,8 +164,7 @@ fn passes(set: &Env, name: &str) -> bool {
         None => name == pattern,
     };
     let is_usual = USUAL.iter().chain(USUAL_FAMILIES).any(|pattern| fits(pattern));
-    let is_denied =
-        name.starts_with("SLUICE_") || name == MARKED || is_local(name) || set.deny.iter().any(|it| fits(it));
+    let is_denied = name.starts_with("SLUICE_") || is_local(name) || set.deny.iter().any(|it| fits(it));
     (is_usual || set.allow.iter().any(|it| fits(it))) && !is_denied
 }
 
@@ -178,7 +177,6 @@ pub(super) fn about(bench: &Workbench, order: &Order) -> BTreeMap<String, String
         ("SLUICE_ROLE".to_owned(), order.role.clone()),
         ("SLUICE_BIN".to_owned(), bench.program.display().to_string()),
     ]);
-    told.extend(order.mark.iter().map(|mark| (MARKED.to_owned(), mark.clone())));
     if let Voice::Elsewhere { environment } = &order.voice {
         told.extend(environment.iter().cloned());
     }
@@ -242,7 +240,7 @@ mod tests {
         ] {
             assert!(passes(&none, usual), "{usual}");
         }
-        for other in ["DATABASE_URL", "STRIPE_SECRET", "SLUICE_TOKEN", "TMUX", "TMUX_PANE", "HOMER", MARKED] {
+        for other in ["DATABASE_URL", "STRIPE_SECRET", "SLUICE_TOKEN", "TMUX", "TMUX_PANE", "HOMER"] {
             assert!(!passes(&none, other), "{other}");
         }
         let some = env(&["DATABASE_URL", "MY_*", "SLUICE_TOKEN"], &["AWS_*", "MY_SECRET"]);

@@ -78,7 +78,6 @@ impl Job {
             folder: PathBuf::new(),
             voice: Voice::Elsewhere { environment },
             keeper: None,
-            mark: None,
             work,
         };
         Ok(Job {

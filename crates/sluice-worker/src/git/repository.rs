@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use super::quote::path_of;
-use super::{Call, Git, GitError, MARKED};
+use super::{Call, Git, GitError};
 use crate::passing::tells_of_own_shortage;
 
 /// A repository of a user.
@@ -118,26 +118,6 @@ impl Repository {
         self.call().args(["rev-parse", "--verify", &format!("{commit}^{{tree}}")]).text()
     }
 
-    /// The same, but git notes this beside each step that a branch goes.
-    pub fn marking(mut self, mark: &str) -> Repository {
-        self.git = self.git.with_environment(MARKED, mark);
-        self
-    }
-
-    /// Whether a branch came from one commit to the other by steps alone beside which this mark is noted.
-    pub fn is_moved_by(&self, branch: &str, from: &str, to: &str, mark: &str) -> Result<bool, GitError> {
-        self.check_branch(branch)?;
-        let name = format!("refs/heads/{branch}");
-        let call = self.call().args(["log", "--walk-reflogs", "-z", "--format=%H %gs", &name, "--"]);
-        let steps = call.text()?;
-        let mut steps = steps.split('\0').filter_map(|step| step.split_once(' ')).peekable();
-        if steps.peek().is_none_or(|(newest, _)| *newest != to) {
-            return Ok(false);
-        }
-        let is_marked = |noted: &str| noted.strip_prefix(mark).is_some_and(|rest| rest.starts_with(':'));
-        Ok(steps.find(|(commit, noted)| *commit == from || !is_marked(noted)).is_some_and(|(commit, _)| commit == from))
-    }
-
     /// The same in the user's name, or in ours if the user has none.
     pub(crate) fn signed(&self, mut call: Call) -> Result<Call, GitError> {
         for (key, part, fallback) in [("user.name", "NAME", "Sluice"), ("user.email", "EMAIL", "sluice@localhost")] {
@@ -154,10 +134,15 @@ impl Repository {
 
     /// The commit and the content of a worktree, and whether there is something that no commit holds.
     pub fn standing(&self, worktree: &Path) -> Result<(String, bool), GitError> {
-        let call = || self.git.at(worktree).looking();
-        let head = call().args(["rev-parse", "HEAD"]).text()?;
-        let dirty = !call().args(["status", "--porcelain", "--untracked-files=all"]).text()?.is_empty();
+        let head = self.head(worktree)?;
+        let call = self.git.at(worktree).looking();
+        let dirty = !call.args(["status", "--porcelain", "--untracked-files=all"]).text()?.is_empty();
         Ok((head, dirty))
+    }
+
+    /// The commit that a worktree stands at.
+    pub fn head(&self, worktree: &Path) -> Result<String, GitError> {
+        self.git.at(worktree).looking().args(["rev-parse", "HEAD"]).text()
     }
 
     /// Gives a branch another name, wherever it is checked out.

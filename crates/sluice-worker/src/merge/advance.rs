@@ -6,7 +6,6 @@
 //! the new index in place of the old; the note and the lock away. Whoever comes next and finds a note does what is left:
 //! see [`recover`]. One at a time for a branch, whatever home it is asked from.
 
-use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -241,9 +240,7 @@ fn swap(turn: &Turn<'_>, note: &Note, at: &Path) -> Result<(), GitError> {
     let old = note.old.as_deref();
     let call = turn.repository.git().at(at).durable();
     let call = if turn.worktree.is_none() { call.hooks() } else { call };
-    let mark = turn.repository.git().mark().map_or("sluice".into(), OsStr::to_string_lossy);
-    let noted = format!("{mark}: merge");
-    let call = call.args(["update-ref", "-m", &noted, &note.reference(), &note.new, old.unwrap_or(&nothing)]);
+    let call = call.args(["update-ref", "-m", "sluice: merge", &note.reference(), &note.new, old.unwrap_or(&nothing)]);
     let call = turn.hold(call)?;
     let ended = call.answer()?;
     match ended.code {

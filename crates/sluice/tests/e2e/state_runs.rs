@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::home::Home;
 use super::merges::sh;
 use super::process;
-use super::recipes::{all_gone, first, show, text};
+use super::recipes::{all_gone, first, show, text, with_shell};
 
 /// The lifecycle of these tests: the work is checked by a run before a person sees it.
 pub(crate) const CHECKED: &str = "checked";
@@ -274,17 +274,31 @@ fn a_run_judges_the_commit_that_it_was_started_on() {
     assert_eq!(home.git(&["rev-parse", "main"]), judged);
 }
 
-#[test]
-fn what_a_run_itself_commits_is_judged_by_it() {
-    let home = Home::new();
-    let (told, go) = (home.pipe("told"), home.pipe("go"));
+/// A commit of a file, if it is not there.
+fn commits(file: &str) -> String {
     let commit = "git -c user.name=Run -c user.email=run@example.invalid commit -qm tidied";
-    let tidies =
-        format!("file=tidied-${{input.branch}}; test -e $file || {{ echo x > $file; git add $file; {commit}; }}");
-    checked(&home, &format!("{tidies}\necho > {}; cat {}", told.path(), go.path()));
+    format!("test -e {file} || {{ echo x > {file}; git add {file}; {commit}; }}")
+}
+
+#[test]
+fn what_the_agents_of_a_run_commit_is_judged_by_it() {
+    let home = Home::new();
+    with_shell(&home);
+    let (told, go) = (home.pipe("told"), home.pipe("go"));
+    definition(&home, CHECKED, LIFECYCLE);
+    let steps = format!(
+        "name: verify\ninput: [{{name: branch}}]\nsteps:\n  - {{name: look, type: script, command: 'true'}}\n  \
+         - {{name: tidy, type: agent, harness: shell, prompt: \"{}; echo tidied\"}}\n  \
+         - {{name: check, type: script, command: 'echo > {}; cat {}; ls tidied-*'}}\n",
+        commits("tidied-${input.branch}"),
+        told.path(),
+        go.path()
+    );
+    definition(&home, "verify", &steps);
     for (branch, outsider) in [("brew", ""), ("brew-2", "echo x > later; git add later; git commit -qm later")] {
         let id = home.create(branch, "worker: work", &["--workflow", CHECKED]);
         told.hear();
+        // The next engine begins the script anew, and the agent has said where it left the work.
         home.kill_engine();
         home.task(&id);
         told.hear();
@@ -303,6 +317,37 @@ fn what_a_run_itself_commits_is_judged_by_it() {
             assert_eq!(refused_merge(&home, &id).0, "1 stale_verdict");
         }
     }
+}
+
+#[test]
+fn what_the_code_under_test_commits_is_judged_by_nobody() {
+    let home = Home::new();
+    // A name of the run beside the commit, as an agent could put it there, makes no difference.
+    checked(&home, &format!("export GIT_REFLOG_ACTION=\"sluice run $SLUICE_RUN\"; {}", commits("planted")));
+    let id = create(&home);
+    home.until_status(&id, "reviewing");
+    let (folder, _) = standing(&home, &id);
+    let begun = sh(&home, &folder, "git rev-parse HEAD^");
+    assert_eq!(text(&first(&home, &id, "task.run_ended")["data"]["commit"]), begun);
+    assert_eq!(refused_merge(&home, &id).0, "1 stale_verdict");
+    assert_eq!(home.git(&["log", "--format=%s", "main", "--", "planted"]), "");
+}
+
+#[test]
+fn a_run_without_the_tasks_worktree_looks_at_the_tasks_branch() {
+    let home = Home::new();
+    checked(&home, "cat demo/*.md > \"$SLUICE_HOME/noted\"; git rev-parse HEAD >> \"$SLUICE_HOME/noted\"");
+    let given_back =
+        LIFECYCLE.replacen("{ action: kill_session }]", "{ action: kill_session }, { action: release_workspace }]", 1);
+    definition(&home, CHECKED, &given_back);
+    let id = create(&home);
+    let task = home.until_status(&id, "reviewing");
+    assert_eq!(task["workspace"], Value::Null);
+    let tip = home.git(&["rev-parse", "brew"]);
+    let noted = std::fs::read_to_string(home.place().join("noted")).unwrap();
+    assert_eq!(noted, format!("Line 1 by the worker.\n{tip}\n"));
+    home.json(&["task", "merge", &id]);
+    assert_eq!(home.git(&["rev-parse", "main"]), tip);
 }
 
 #[test]

@@ -16,7 +16,6 @@ use super::label;
 use crate::ground::Ground;
 use crate::projects::{described, open};
 use crate::runs::SeenRun;
-use crate::state_runs::mark_of;
 use crate::undone::Undone;
 
 /// How long an item waits for those before it to be merged, between two looks.
@@ -36,7 +35,6 @@ pub(crate) fn pool(ground: &Ground, root: &Path) -> Result<Pool, Undone> {
 /// work is there, and its branches are checked out there.
 pub(crate) fn pool_of(ground: &Ground, given: &Given) -> Result<Pool, Undone> {
     let repository = open(Path::new(&given.origin.root), None)?;
-    let repository = mark_of(given).into_iter().fold(repository, |repository, mark| repository.marking(&mark));
     let own = Path::new(&given.workspace).parent().filter(|_| !given.origin.base.is_empty());
     Pool::at(repository, own.unwrap_or(&folder(ground))).map_err(Undone::by)
 }
