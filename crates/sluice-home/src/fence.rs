@@ -79,7 +79,10 @@ impl HomeFence {
 
     /// Since when everything is paused that this engine has started, and why; nothing, if it goes on.
     pub(crate) fn paused(&self) -> Option<String> {
-        self.state().paused.clone()
+        let (now_ms, state) = (boot_ms(), self.state());
+        let over = state.tenure.filter(|tenure| !tenure.is_lost() && !tenure.may_act(now_ms));
+        // A store that hangs has not said why yet.
+        state.paused.clone().or_else(|| over.map(|tenure| paused_since(tenure, now_ms)))
     }
 
     /// Whether the store is another's.
@@ -139,10 +142,7 @@ impl Fence for HomeFence {
         let (now_ms, mut state) = (boot_ms(), self.state());
         let Some(tenure) = state.tenure.filter(|tenure| !tenure.is_lost() && !tenure.may_act(now_ms)) else { return };
         if state.paused.is_none() {
-            let ago = i64::try_from(now_ms - tenure.until_ms()).unwrap_or_default();
-            let since = written(WallClock::default().now().0 - ago);
-            let words =
-                format!("agents and scripts are paused since {since}, until the store answers: {}", described(why));
+            let words = format!("{}: {}", paused_since(tenure, now_ms), described(why));
             self.log.line(&words);
             state.paused = Some(words);
         }
@@ -173,6 +173,13 @@ impl Fence for HomeFence {
         self.say(KeptUntil { until_ms: 0, since: state.since, epoch });
         true
     }
+}
+
+/// Since when what an engine of this ownership has started is paused, in words.
+fn paused_since(tenure: Tenure, now_ms: u64) -> String {
+    let ago = i64::try_from(now_ms.saturating_sub(tenure.until_ms())).unwrap_or_default();
+    let since = written(WallClock::default().now().0 - ago);
+    format!("agents and scripts are paused since {since}, until the store answers")
 }
 
 /// A script that runs while this lives.

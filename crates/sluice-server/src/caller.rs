@@ -50,10 +50,9 @@ impl Caller {
 
     /// Who that is. It may have to look at processes, and so it may wait.
     pub(crate) fn who(self, service: &Service) -> Result<Who, Problem> {
-        let unknown = || Problem::new(Status::Forbidden, "unknown_asker", "the system does not say who asks");
         match self {
             Caller::Process(peer) => {
-                let Peer { process, user, wants } = peer.ok_or_else(unknown)?;
+                let Peer { process, user, wants } = peer.ok_or_else(Who::unknown)?;
                 service.who(&process, user, wants)
             }
             Caller::Bearer(bearer) => Ok(bearer.who),

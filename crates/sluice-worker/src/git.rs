@@ -34,10 +34,12 @@ const LOCK_PATIENCE: Duration = Duration::from_secs(10);
 
 /// What every call is told. Housekeeping in the background would outlive the call, and a hook could change what is
 /// being kept. References wait for each other's locks. No program says anything about signatures in between.
-const SETTINGS: [&str; 14] = [
+const SETTINGS: [&str; 15] = [
     "gc.auto=0",
     "maintenance.auto=false",
     "core.fsmonitor=false",
+    // A file beside the objects that tells of other commits than these are.
+    "core.commitGraph=false",
     "core.filesRefLockTimeout=10000",
     "core.packedRefsTimeout=10000",
     "core.quotePath=true",

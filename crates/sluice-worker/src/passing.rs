@@ -1,5 +1,5 @@
-//! Whether what went wrong passes: the machine is short of something (file descriptors, processes, memory, space), or
-//! somebody else is at it. The same call may succeed later, so it is no outcome of what was to be done.
+//! Whether what went wrong passes: the machine is short of something (file descriptors, processes, memory, a disk that takes
+//! what is written), or somebody else is at it. The same call may succeed later, so it is no outcome of what was to be done.
 //!
 //! What the system says has a number. What another program says about its own want of the same things is a text: git,
 //! tmux and the shim use the system's words.
@@ -14,15 +14,19 @@ use crate::taskfile::FileError;
 use crate::{process, tmux};
 
 /// What the system answers when it has too little of something.
-const SHORTAGES: [Errno; 6] = [Errno::MFILE, Errno::NFILE, Errno::AGAIN, Errno::NOMEM, Errno::NOSPC, Errno::DQUOT];
-/// The same in the words that programs print, and git's own for memory.
-const WORDS: [&str; 7] = [
+const SHORTAGES: [Errno; 7] =
+    [Errno::MFILE, Errno::NFILE, Errno::AGAIN, Errno::NOMEM, Errno::NOSPC, Errno::DQUOT, Errno::ROFS];
+/// The same in the words that programs print, and git's own for memory and for a disk that takes no more of a file.
+const WORDS: [&str; 10] = [
     "Too many open files",
     "Resource temporarily unavailable",
     "Cannot allocate memory",
     "Out of memory",
     "No space left on device",
     "Disk quota exceeded",
+    "Read-only file system",
+    "Out of diskspace",
+    "unable to write file",
     "unable to create thread",
 ];
 

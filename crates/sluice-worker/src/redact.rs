@@ -294,13 +294,37 @@ mod tests {
         );
         insta::assert_snapshot!(redactor().text(&text).replace('\u{1b}', "^["), @r#"
         ^[[1m[redacted]^[[31m^[[0m [redacted]^[[4m^[[m.
-        {"text":"here:\n[redacted] and \u001b[32m[redacted]\u001b[0m"}
+        {"text":"here:\n[redacted] and [redacted]\u001b[32m\u001b[0m"}
         [redacted] aTp[redacted] b246[redacted]o= [redacted] [redacted]
         Authorization: Basic [redacted], basic [redacted] and Basic principles
         [redacted] not eyJhIjoxfQ==
         postgres://[redacted]@db:5432/a https://[redacted]@github.com/a http://h:80/@b ssh://git@host/a
         cor^[[3
         "#);
+    }
+
+    #[test]
+    fn what_hides_a_secret_does_not_show_the_next() {
+        let value = "awsSecretValue/With+Chars123";
+        let redactor = Redactor::of([("AWS_SECRET_ACCESS_KEY", value)]);
+        for before in ["", "x", "xy", "xyz"] {
+            use base64::Engine;
+            let encoded = base64::engine::general_purpose::STANDARD.encode(format!("{before}{value}"));
+            let clean = redactor.text(&format!("A:{encoded}\n{value}\n"));
+            assert!(
+                clean.ends_with("[redacted]\n[redacted]\n") || clean.ends_with("[redacted]==\n[redacted]\n"),
+                "{clean}"
+            );
+        }
+        let every = |form: fn(u8) -> String| value.bytes().map(form).collect::<String>();
+        for text in [
+            value.replace('/', "\\/"),
+            every(|byte| format!("%{byte:02x}")),
+            every(|byte| format!("\\u{byte:04x}")),
+            every(|byte| format!("{byte:02x} ")),
+        ] {
+            assert_eq!(redactor.text(&text).trim_end(), "[redacted]", "{text}");
+        }
     }
 
     #[test]

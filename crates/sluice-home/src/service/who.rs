@@ -157,7 +157,12 @@ impl Who {
     }
 
     /// What somebody is told who cannot be looked at.
-    pub(crate) fn unknown() -> Problem {
+    pub fn unknown() -> Problem {
+        // Without a file descriptor nothing can be looked at.
+        if let Err(error) = std::fs::File::open("/dev/null") {
+            let message = format!("the engine cannot see who asks: {error}");
+            return Problem::unavailable(message).hint("ask again in a moment; `sluice doctor` shows its open files");
+        }
         let message = "whoever asked is gone or cannot be looked at, and cannot be recognised";
         Problem::new(Status::Forbidden, "unknown_asker", message)
     }

@@ -194,6 +194,7 @@ impl Repository {
 
     /// All checkouts, the main one first.
     pub(crate) fn registered(&self) -> Result<Vec<Registered>, GitError> {
+        self.must_be_files()?;
         let bytes = self.git.at(&self.common).looking().args(["worktree", "list", "--porcelain", "-z"]).bytes()?;
         let mut all: Vec<Registered> = Vec::new();
         for line in bytes.split(|byte| *byte == 0) {
@@ -211,6 +212,20 @@ impl Repository {
             }
         }
         Ok(all)
+    }
+
+    /// Refuses what git would wait for without end: a pipe in the place of a file by which a checkout is known.
+    fn must_be_files(&self) -> Result<(), GitError> {
+        let checkouts = std::fs::read_dir(self.common.join("worktrees")).into_iter().flatten().flatten();
+        for folder in checkouts.map(|entry| entry.path()).chain([self.common.clone()]) {
+            for path in ["HEAD", "gitdir", "commondir", "locked"].map(|name| folder.join(name)) {
+                if path.metadata().is_ok_and(|about| !about.is_file()) {
+                    let odd = std::io::Error::other("it is no regular file");
+                    return Err(GitError::file("cannot read", &path)(odd));
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Where a branch is checked out.

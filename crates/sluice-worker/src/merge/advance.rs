@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use super::note::{NOTE, Note, OLDER_NOTE};
 use super::recover::{self, Side};
 use crate::git::{Call, Changes, GitError, Repository, path_of, shown};
+use crate::passing::Passing;
 use crate::workspace::Lock;
 
 /// How long another git may hold the checkout's index.
@@ -230,8 +231,12 @@ fn go_along(turn: &Turn<'_>, checkout: &Checkout, note: &Note) -> Result<(), Git
     if ended.code == Some(0) {
         return Ok(());
     }
+    let failed = call.failed(&ended);
+    if failed.is_passing() {
+        return Err(failed); // files that lie there now are what git has written of the new commit
+    }
     // What changed since it was looked at is named, if that was the reason.
-    refuse_changes(turn, checkout, note).and_then(|()| Err(call.failed(&ended)))
+    refuse_changes(turn, checkout, note).and(Err(failed))
 }
 
 /// Compares and swaps the branch.

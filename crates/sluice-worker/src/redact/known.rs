@@ -1,5 +1,5 @@
 //! A secret whose value is known, in the forms in which it is printed: as it is, in JSON, in an address, in hexadecimal
-//! digits, and in base64 wherever it stands in what is written so.
+//! digits with or without blanks, and in base64 wherever it stands in what is written so.
 
 use std::collections::BTreeMap;
 
@@ -12,8 +12,17 @@ use super::unseen::Shown;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Known {
     bytes: Vec<u8>,
-    /// Whether it may be broken into lines, and whether a last letter of it depends on what follows.
-    is_base64: bool,
+    form: Form,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Form {
+    Plain,
+    /// It may be broken into lines.
+    Base64 {
+        /// Its last bits stand in one more letter, which depends on what follows too.
+        has_tail: bool,
+    },
 }
 
 /// All forms of all secrets, by the byte that they begin with; the longest first.
@@ -43,17 +52,25 @@ pub(super) fn secrets<'a>(values: impl Iterator<Item = &'a str>) -> Secrets {
 }
 
 fn forms(value: &str) -> Vec<Known> {
-    let plain = |bytes: Vec<u8>| Known { bytes: shown(&bytes), is_base64: false };
+    let plain = |bytes: Vec<u8>| Known { bytes: shown(&bytes), form: Form::Plain };
     let mut forms = vec![plain(value.as_bytes().to_vec())];
     let json = serde_json::Value::from(value).to_string();
-    forms.push(plain(json.trim_matches('"').as_bytes().to_vec()));
+    let json = json.trim_matches('"');
+    forms.push(plain(json.as_bytes().to_vec()));
+    forms.push(plain(json.replace('/', "\\/").into_bytes()));
     forms.push(plain(escaped(value)));
     let digits = |digit: fn(&u8) -> String| value.as_bytes().iter().map(digit).collect::<String>().into_bytes();
     forms.push(plain(digits(|byte| format!("{byte:02x}"))));
     forms.push(plain(digits(|byte| format!("{byte:02X}"))));
+    forms.push(plain(digits(|byte| format!("%{byte:02x}"))));
+    forms.push(plain(digits(|byte| format!("%{byte:02X}"))));
+    forms.push(plain(digits(|byte| format!("\\u00{byte:02x}"))));
+    forms.push(plain(digits(|byte| format!("{byte:02x} ")).trim_ascii_end().to_vec()));
     for before in 0..3 {
         for engine in [STANDARD_NO_PAD, URL_SAFE_NO_PAD] {
-            forms.push(Known { bytes: base64_within(&engine, before, value.as_bytes()), is_base64: true });
+            let has_tail = !((before + value.len()) * 8).is_multiple_of(6);
+            let bytes = base64_within(&engine, before, value.as_bytes());
+            forms.push(Known { bytes, form: Form::Base64 { has_tail } });
         }
     }
     forms
@@ -82,7 +99,10 @@ fn shown(bytes: &[u8]) -> Vec<u8> {
 impl Known {
     /// Whether it stands at the beginning of some bytes.
     pub(super) fn seek(&self, bytes: &[u8], is_last: bool) -> Sought {
-        let mut shown = if self.is_base64 { Shown::wrapped(bytes) } else { Shown::of(bytes) };
+        let mut shown = match self.form {
+            Form::Plain => Shown::of(bytes),
+            Form::Base64 { .. } => Shown::wrapped(bytes),
+        };
         for wanted in &self.bytes {
             match shown.next() {
                 Some(byte) if byte == *wanted => {}
@@ -91,21 +111,27 @@ impl Known {
                 None => return Sought::Perhaps,
             }
         }
-        if !self.is_base64 {
-            return Sought::Found(shown.at());
+        match self.form {
+            Form::Plain | Form::Base64 { has_tail: false } => Sought::Found(shown.at()),
+            Form::Base64 { has_tail: true } => with_tail(bytes, shown.at(), is_last),
         }
-        // One more letter may hold the last bits of it, and then what fills the group.
-        let mut length = shown.at();
-        for place in 0..3 {
-            match shown.next() {
-                Some(byte) if byte == b'=' || (place == 0 && is_of_base64(byte)) => length = shown.at(),
-                Some(_) => break,
-                None if is_last => break,
-                None => return Sought::Perhaps,
-            }
-        }
-        Sought::Found(length)
     }
+}
+
+/// What ends after so many bytes, with the letter that holds its last bits and what fills the group. They stand on the same
+/// line: what the next begins with may be the next secret.
+fn with_tail(bytes: &[u8], length: usize, is_last: bool) -> Sought {
+    let mut shown = Shown::of(&bytes[length..]);
+    let mut end = length;
+    for place in 0..3 {
+        match shown.next() {
+            Some(byte) if byte == b'=' || (place == 0 && is_of_base64(byte)) => end = length + shown.at(),
+            Some(_) => break,
+            None if is_last => break,
+            None => return Sought::Perhaps,
+        }
+    }
+    Sought::Found(end)
 }
 
 fn is_of_base64(byte: u8) -> bool {

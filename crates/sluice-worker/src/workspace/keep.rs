@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::risk::{Risk, Scratch, entry};
 use super::site::Site;
 use crate::git::{GitError, Repository, quote, slug};
+use crate::passing::Passing;
 
 /// Where keeps stand.
 pub(crate) const KEEPS: &str = "refs/sluice/keep";
@@ -144,7 +145,11 @@ pub(crate) fn keep(site: &Site, task: &str, workspace: &str) -> Result<(Option<K
     for _ in 0..ATTEMPTS {
         let before = match Risk::of(site) {
             // A file that vanished between two looks; look again.
-            Err(GitError::Failed { what, .. }) if what.contains("hash-object") => continue,
+            Err(ref error @ GitError::Failed { ref what, .. })
+                if what.contains("hash-object") && !error.is_passing() =>
+            {
+                continue;
+            }
             before => before?,
         };
         if before.is_empty() {

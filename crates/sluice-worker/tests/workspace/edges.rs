@@ -280,3 +280,16 @@ fn a_repository_made_over_the_workspace_is_moved_away() {
     assert_eq!(ground.sh(&pool.root().join("aside/git-1"), "git log --format=%s"), "mine");
     assert!(!pool.status(&name("1")).unwrap().unwrap().dirty);
 }
+
+/// git waits for a writer of a pipe; in the place of a file that every checkout is known by, that would hold up all tasks.
+#[test]
+fn a_pipe_in_the_place_of_a_head_holds_up_nobody() {
+    let ground = Ground::new();
+    let folder = ground.repository_folder();
+    ground.sh(
+        &folder,
+        "git worktree add -q --detach ../beside; mv .git/worktrees/beside/HEAD kept; mkfifo .git/worktrees/beside/HEAD",
+    );
+    let error = Repository::open(ground.git(), &folder, None).unwrap_err();
+    assert!(error.to_string().contains("worktrees/beside/HEAD"), "{error}");
+}

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use sluice_worker::git::{GitError, Repository};
 use sluice_worker::merge::{How, Request, make_good, merge};
+use sluice_worker::passing::Passing;
 
 use crate::ground::Ground;
 
@@ -139,6 +140,25 @@ fn an_index_that_cannot_be_read_now_is_not_made_anew() {
         make_good(&ground.repository()).unwrap();
         assert_eq!(ground.sh(&folder, "git status --porcelain"), "A  own", "{does}");
     }
+}
+
+/// What git has written of a new file before the disk was full is no file of the user's that is in the way.
+#[test]
+fn a_disk_that_is_full_blames_nobody() {
+    let ground = Ground::new();
+    let folder = ground.repository_folder();
+    ground.sh(&folder, BRANCH);
+    let before = ground.picture(&folder);
+    let full = "git show task:large | head -c 1000 > large; echo 'error: unable to write file large' >&2; exit 128";
+    let wrapper = ground.path("git");
+    ground.program(&wrapper, &format!("#!/bin/sh\ncase \"$*\" in *read-tree*) {full} ;; esac\nexec git \"$@\"\n"));
+    let repository = Repository::open(ground.git().with_program(&wrapper), &folder, None).unwrap();
+    let error = merge(&repository, &Request { branch: "task", ..Request::default() }).unwrap_err();
+    assert!(error.is_passing() && error.to_string().contains("unable to write file large"), "{error}");
+    make_good(&ground.repository()).unwrap();
+    assert_eq!(ground.picture(&folder), before);
+    let merged = merge(&ground.repository(), &Request { branch: "task", ..Request::default() });
+    assert_eq!(merged.unwrap().how, How::FastForward);
 }
 
 #[test]

@@ -12,6 +12,7 @@ use sluice_api::task::{
     Attach, Branch, CreateTask, History, MergeTask, Message, Task as Shown, TaskAnswer, TaskFile, TaskList, UpdateTask,
 };
 use sluice_api::{Client, Problem};
+use sluice_worker::process::Within;
 use sluice_worker::tmux::Tmux;
 
 use super::home::event_line;
@@ -279,9 +280,13 @@ fn attach(id: &str) -> Result<Exit, Failure> {
         return Err(Failure::new(Exit::Refused, "not_here", message)
             .hint("log in on the engine's machine and say `sluice task attach` there"));
     }
+    // A client of tmux runs what its server says, and agents can talk to that server: what it runs is no person.
+    let within = Within::enter(&crate::places::home().unwrap_or_default());
+    within.mark().map_err(|error| Problem::fault(format!("tmux cannot be marked as an agent's: {error}")))?;
     let command = Tmux::new("tmux", socket).attach_command(&target);
+    let mut tmux = std::process::Command::new("tmux");
     // Inside another tmux it would refuse to nest.
-    let error = std::process::Command::new("tmux").args(&command[1..]).env_remove("TMUX").exec();
+    let error = tmux.args(&command[1..]).envs([within.assignment()]).env_remove("TMUX").exec();
     Err(Failure::new(Exit::Unavailable, "no_tmux", format!("tmux cannot be run: {error}"))
         .hint("install tmux; `sluice doctor` tells more"))
 }

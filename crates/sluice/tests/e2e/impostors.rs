@@ -2,6 +2,7 @@
 //! to do what only a person may. All of it is refused and written down.
 
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 
 use serde_json::Value;
 
@@ -250,6 +251,27 @@ fn an_agent_a_window_of_our_tmux_a_hook_and_a_filter_of_git_are_no_person() {
     let id = stage.home.create("filtered", "worker: hang", &[]);
     stage.home.until(&id, "active", |task| task["session"] == "active");
     assert_eq!(stage.told("filter"), refused("4 not_yours"));
+    stage.is_unharmed("nobody");
+}
+
+#[test]
+fn a_person_who_attaches_runs_nothing_for_an_agent() {
+    let stage = Stage::new();
+    let tried = stage.expects("locked");
+    // A tmux client runs what its server tells it to, and an agent can tell the server.
+    let mut tmux = stage.home.program("tmux");
+    tmux.arg("-S").arg(stage.home.place().join("tmux.sock"));
+    tmux.args(["set-option", "-g", "lock-command", &stage.tries("locked"), ";"]);
+    tmux.args(["set-hook", "-g", "client-attached", "lock-server"]);
+    assert!(tmux.status().unwrap().success());
+    let attach = format!("{} task attach {}", env!("CARGO_BIN_EXE_sluice"), stage.other);
+    let mut terminal = stage.home.program("script");
+    terminal.args(["-qec", &attach, "/dev/null"]).env("TERM", "xterm").stdin(Stdio::piped()).stdout(Stdio::null());
+    let mut terminal = terminal.spawn().unwrap();
+    tried.hear();
+    terminal.kill().unwrap();
+    terminal.wait().unwrap();
+    assert_eq!(stage.told("locked"), refused("4 not_yours"));
     stage.is_unharmed("nobody");
 }
 
