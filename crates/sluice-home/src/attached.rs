@@ -6,6 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use sluice_api::Problem;
 use sluice_store::Store;
@@ -64,7 +65,8 @@ pub fn choose(places: &Places, config: &Config, asked: Option<String>) -> Result
         Some(file) if !file.metadata().is_ok_and(|file| file.len() > 0) => {
             let is = if file.exists() { "is empty now" } else { "is not there any more" };
             let message = format!("this home had its store in {}, and it {is}", file.display());
-            let saved = newest_saved(file).map(|saved| format!(", and {} is what it held", saved.display()));
+            let saved = newest_saved(file)
+                .map(|(saved, at)| format!(", and {} is what an engine saved of it at {at:.0}", saved.display()));
             Err(Problem::unavailable(message).hint(format!(
                 "`sluice restore FILE` puts a backup back{}; to begin with an empty store, remove {}",
                 saved.unwrap_or_default(),
@@ -75,10 +77,18 @@ pub fn choose(places: &Places, config: &Config, asked: Option<String>) -> Result
     }
 }
 
-/// What an engine saved of a store whose file was removed under it.
-fn newest_saved(file: &Path) -> Option<PathBuf> {
-    let names = (1..).map(|number: u32| PathBuf::from(format!("{}.saved-{number}", file.display())));
-    names.take_while(|name| name.exists()).last()
+/// What an engine saved last of a store whose file was removed under it, and when: it stays there for as long as its owner
+/// wants, and may be of an earlier time than what is missing now.
+fn newest_saved(file: &Path) -> Option<(PathBuf, Timestamp)> {
+    let begins = format!("{}.saved-", file.file_name()?.to_str()?);
+    let is_saved = |name: &str| {
+        name.strip_prefix(&begins).is_some_and(|number| number.bytes().all(|digit| digit.is_ascii_digit()))
+    };
+    let saved = std::fs::read_dir(file.parent()?).ok()?.flatten().filter_map(|entry| {
+        entry.file_name().to_str().filter(|name| is_saved(name))?;
+        Some((entry.path(), Timestamp::try_from(entry.metadata().ok()?.modified().ok()?).ok()?))
+    });
+    saved.max_by_key(|(_, at)| *at)
 }
 
 /// Writes down which store the home has, once that has been opened.

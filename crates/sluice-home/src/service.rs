@@ -200,11 +200,12 @@ impl Service {
         self.store.present().is_ok()
     }
 
-    /// What became of a store that is not in its place any more. The engine hears of it now, and ends.
+    /// What became of a store that is not in its place any more. The engine hears of it now, and ends when what was stored is
+    /// saved; a copy that takes longer than anybody waits is told as one that is being made.
     pub fn gone(&self) -> Problem {
         let heard = crate::house::settle(&self.ground).err();
-        let known = || self.store.present().err().map(|error| closed(&error));
-        heard.or_else(known).unwrap_or_else(|| Problem::unavailable("the store was not in its place a moment ago"))
+        let known = self.store.present().err().map(|error| closed(&error));
+        known.or(heard).unwrap_or_else(|| Problem::unavailable("the store was not in its place a moment ago"))
     }
 
     /// Copies the store to a file.

@@ -71,7 +71,8 @@ pub enum StoreError {
     #[error(
         "the store {place} was in use when its engine ended, and its log {place}-wal is not there: what was stored last may \
          stand only in that; put that file back, or restore a backup (`sluice restore FILE`), or do without what is missing \
-         (`sluice restore --without-log {place}`)"
+         (`sluice restore --without-log {place}`); if another program such as sqlite3 has opened the store since, it took the \
+         log into the file and nothing is missing"
     )]
     NoLog {
         /// Which store.

@@ -2,13 +2,15 @@
 //!
 //! A file that is removed, moved or replaced under whoever uses it goes on to take what is written, and all of it is gone
 //! when that process ends. So everything that is stored or read is only answered while the file and its log have their
-//! names; otherwise what is in them is saved beside it, once, and the store is [`StoreError::Gone`].
+//! names; otherwise what is in them is saved beside it, once, and the store is [`StoreError::Gone`]. The log counts from
+//! the first commit of a writer on: it exists from then on for as long as the writer does.
 
-use std::fs::OpenOptions;
+use std::error::Error as _;
+use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
@@ -34,21 +36,32 @@ pub(super) fn has_log(path: &Path) -> bool {
     log_of(path).metadata().is_ok_and(|log| log.len() > 0)
 }
 
+/// What is known of the file. Whoever asks takes this for a moment and never for as long as a copy takes: doors that wait for
+/// one do not turn any more, and the watchdog of the engine would end it in the middle.
+#[derive(Debug)]
+enum Standing {
+    /// It has its name as far as anything here knows, and so does this log, once a writer has seen it.
+    Here { log: Option<Id> },
+    /// It has lost its name, and a writer copies what is in it.
+    Saving,
+    /// What became of what was stored.
+    Saved(String),
+}
+
 /// A file that a store is in. Whoever uses it holds this, and the last to let go of it tidies up.
 #[derive(Debug)]
 pub(super) struct Held {
     path: PathBuf,
     log: PathBuf,
     id: Id,
-    /// What became of what was stored, once the file had lost its name.
-    saved: Mutex<Option<String>>,
+    standing: Mutex<Standing>,
 }
 
 impl Held {
-    /// The file at this path, which somebody has just opened.
+    /// The file at this path, which has just been opened.
     pub(super) fn new(path: &Path) -> io::Result<Held> {
-        let (log, saved) = (log_of(path), Mutex::new(None));
-        Ok(Held { path: path.to_owned(), log, id: id(path)?, saved })
+        let standing = Mutex::new(Standing::Here { log: None });
+        Ok(Held { path: path.to_owned(), log: log_of(path), id: id(path)?, standing })
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -63,40 +76,68 @@ impl Held {
         Place::new(&self.path)
     }
 
+    fn standing(&self) -> MutexGuard<'_, Standing> {
+        self.standing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Whether the file is still what its name says.
     fn has_its_name(&self) -> bool {
         id(&self.path).is_ok_and(|now| now == self.id)
     }
 
-    /// Whether what is read stands in the file of this name.
+    /// Whether what is read stands in the file of this name and its log. It answers at once, also while a copy is made.
     pub(super) fn check(&self) -> Result<(), StoreError> {
-        let saved = self.saved.lock().unwrap_or_else(PoisonError::into_inner);
-        match &*saved {
-            None if self.has_its_name() => Ok(()),
-            saved => Err(self.gone(saved.clone().unwrap_or_else(|| "the engine saves what was stored".to_owned()))),
-        }
+        let log = match &*self.standing() {
+            Standing::Here { log } => *log,
+            Standing::Saving => return Err(self.gone(SAVING.to_owned())),
+            Standing::Saved(became) => return Err(self.gone(became.clone())),
+        };
+        let has_log = || log.is_none_or(|log| id(&self.log).is_ok_and(|now| now == log));
+        if self.has_its_name() && has_log() { Ok(()) } else { Err(self.gone(SAVING.to_owned())) }
     }
 
     /// Whether what was stored over this connection stands in the file of this name and its log, which is noted at the first
-    /// time: it stays for as long as the connection does. If it does not, it is saved.
+    /// time: it stays for as long as the connection does. If it does not, it is saved, and this returns when it is.
     pub(super) fn check_stored(&self, connection: &Connection, log: &mut Option<Id>) -> Result<(), StoreError> {
         let now = id(&self.log).ok();
         *log = log.or(now);
-        let mut saved = self.saved.lock().unwrap_or_else(PoisonError::into_inner);
-        if saved.is_none() && now.is_some() && now == *log && self.has_its_name() {
+        let is_whole = now.is_some() && now == *log && self.has_its_name();
+        if let (true, Standing::Here { log }) = (is_whole, &mut *self.standing()) {
+            *log = now;
             return Ok(());
         }
-        let became = saved.get_or_insert_with(|| match save(connection, &self.path) {
+        Err(self.lost(|| save(connection, &self.path)))
+    }
+
+    /// The file has lost its name: what is in it is saved, once.
+    fn lost(&self, save: impl FnOnce() -> Result<PathBuf, String>) -> StoreError {
+        match &mut *self.standing() {
+            standing @ Standing::Here { .. } => *standing = Standing::Saving,
+            Standing::Saving => return self.gone(SAVING.to_owned()),
+            Standing::Saved(became) => return self.gone(became.clone()),
+        }
+        let became = match save() {
             Ok(to) => format!("what was stored is saved in {}", to.display()),
             Err(why) => format!("what was stored cannot be saved beside it ({why})"),
-        });
-        Err(self.gone(became.clone()))
+        };
+        *self.standing() = Standing::Saved(became.clone());
+        self.gone(became)
+    }
+
+    /// A writer is gone. Without one the next to tidy up may take the log away.
+    pub(super) fn without_writer(&self) {
+        if let Standing::Here { log } = &mut *self.standing() {
+            *log = None;
+        }
     }
 
     fn gone(&self, saved: String) -> StoreError {
         StoreError::Gone { place: self.path.display().to_string(), saved }
     }
 }
+
+/// What is said of what was stored until it is known what became of it.
+const SAVING: &str = "what was stored is being saved beside it";
 
 impl Drop for Held {
     /// Whoever closes the file last brings the log into it and removes the log, unless the store was not given up: then the
@@ -112,18 +153,43 @@ impl Drop for Held {
     }
 }
 
-/// Copies everything to a new file beside this path, under the first name that is free.
+/// Copies everything to a new file beside this path, under the first name that is free. It has that name when it is whole
+/// and durable: a part of a copy is never taken for what was stored.
 fn save(connection: &Connection, path: &Path) -> Result<PathBuf, String> {
-    let names = (1..MOST_SAVED).map(|number| PathBuf::from(format!("{}.saved-{number}", path.display())));
-    for to in names {
+    for number in 1..MOST_SAVED {
+        let to = PathBuf::from(format!("{}.saved-{number}", path.display()));
+        let draft = PathBuf::from(format!("{}.draft", to.display()));
         // Nobody else reads it: it holds what the home keeps from others.
-        match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&to) {
-            Ok(_) => return copy(connection, &to).map(|()| to).map_err(|error| error.to_string()),
+        match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft) {
+            Ok(_) if to.exists() => drop(fs::remove_file(&draft)),
+            Ok(_) => {
+                let finished = finish(connection, &draft, &to);
+                if finished.is_err() {
+                    let all = ["", "-wal", "-shm", "-journal"].map(|end| format!("{}{end}", draft.display()));
+                    all.iter().for_each(|file| drop(fs::remove_file(file)));
+                }
+                return finished.map(|()| to);
+            }
+            // Left behind by an engine that was killed, or being written by another.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(error.to_string()),
         }
     }
     Err("there are too many such files".to_owned())
+}
+
+/// Fills a draft, and gives it its name.
+fn finish(connection: &Connection, draft: &Path, to: &Path) -> Result<(), String> {
+    copy(connection, draft).map_err(|error| match error.source() {
+        Some(source) => format!("{error}: {source}"),
+        None => error.to_string(),
+    })?;
+    let name = || {
+        File::open(draft)?.sync_all()?;
+        fs::rename(draft, to)?;
+        to.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
+    };
+    name().map_err(|error| error.to_string())
 }
 
 /// So many saved files may stand beside a store.
@@ -139,4 +205,72 @@ pub(super) fn copy(from: &Connection, to: &Path) -> Result<(), StoreError> {
         schema::give_up(&Connection::open_with_flags(to, OpenFlags::SQLITE_OPEN_READ_WRITE)?)
     });
     made.map_err(|error| place.fault(error))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    fn saved(error: &StoreError) -> &str {
+        let StoreError::Gone { saved, .. } = error else { panic!("{error}") };
+        saved
+    }
+
+    fn store(folder: &Path) -> (PathBuf, Connection) {
+        let path = folder.join("store.db");
+        let connection = Connection::open(&path).unwrap();
+        schema::update(&mut Connection::open(&path).unwrap(), &Place::new(&path)).unwrap();
+        (path, connection)
+    }
+
+    #[test]
+    fn while_a_copy_is_made_everybody_is_answered_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, _) = store(folder.path());
+        let held = Held::new(&path).unwrap();
+        fs::remove_file(&path).unwrap();
+        let ((begun, began), (go, let_go)) = (mpsc::channel(), mpsc::channel::<()>());
+        std::thread::scope(|scope| {
+            let save = move || {
+                begun.send(()).unwrap();
+                let_go.recv().unwrap();
+                Ok(PathBuf::from("there"))
+            };
+            let saving = scope.spawn({
+                let held = &held;
+                move || held.lost(save)
+            });
+            began.recv().unwrap();
+            assert_eq!(saved(&held.check().unwrap_err()), SAVING);
+            assert_eq!(saved(&held.lost(|| panic!("it is saved once"))), SAVING);
+            go.send(()).unwrap();
+            assert_eq!(saved(&saving.join().unwrap()), "what was stored is saved in there");
+        });
+        assert_eq!(saved(&held.check().unwrap_err()), "what was stored is saved in there");
+    }
+
+    #[test]
+    fn a_copy_that_fails_leaves_nothing_that_looks_like_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, connection) = store(folder.path());
+        let saved = || {
+            let names = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name());
+            let mut names: Vec<String> = names.map(|name| name.into_string().unwrap()).collect();
+            names.retain(|name| name.contains("saved"));
+            names
+        };
+        // SQLite copies nothing inside a transaction.
+        connection.execute_batch("BEGIN").unwrap();
+        let why = save(&connection, &path).unwrap_err();
+        assert!(why.contains("transaction"), "{why}");
+        assert_eq!(saved(), [""; 0]);
+        connection.execute_batch("COMMIT").unwrap();
+        // What a kill in the middle left is not taken for a copy either.
+        fs::write(folder.path().join("store.db.saved-1.draft"), "a part").unwrap();
+        let to = save(&connection, &path).unwrap();
+        assert_eq!(to, folder.path().join("store.db.saved-2"));
+        assert!(to.metadata().unwrap().len() > 0 && saved().len() == 2, "{:?}", saved());
+    }
 }

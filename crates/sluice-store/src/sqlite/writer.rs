@@ -83,6 +83,12 @@ impl SqliteWriter {
     }
 }
 
+impl Drop for SqliteWriter {
+    fn drop(&mut self) {
+        self.file.without_writer();
+    }
+}
+
 impl Writer for SqliteWriter {
     fn own(&mut self, owner: &str, ttl: Duration) -> Result<Ownership, StoreError> {
         let (place, mine) = (self.place.clone(), self.epoch);

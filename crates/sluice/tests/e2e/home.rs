@@ -249,6 +249,14 @@ impl Home {
         process::kill(self.engine_pid());
     }
 
+    /// The store, for one who leaves its log to the engine: SQLite's usual last connection takes the log into the file, and
+    /// a store in use without its log is refused.
+    pub(crate) fn store(&self) -> rusqlite::Connection {
+        let store = rusqlite::Connection::open(self.place().join("store.db")).unwrap();
+        store.set_db_config(rusqlite::config::DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).unwrap();
+        store
+    }
+
     /// TASK.md in a task's worktree.
     pub(crate) fn worktree_file(&self, id: &str) -> PathBuf {
         Path::new(self.task(id)["workspace"].as_str().unwrap()).join("TASK.md")

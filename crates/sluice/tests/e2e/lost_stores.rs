@@ -49,7 +49,8 @@ fn a_store_that_is_removed_under_its_engine_takes_nothing_more_and_is_saved() {
     let late = home.sluice(&["task", "create", "late", "Late", "--harness", "demo", "--no-spawn"]);
     is_told(&late, &["removed, moved or replaced", "store.db.saved-1", "sluice restore FILE"]);
     process::until_gone(engine);
-    is_told(&home.sluice(&["task", "list"]), &["not there any more", "store.db.saved-1"]);
+    let missing = home.sluice(&["task", "list"]);
+    is_told(&missing, &["not there any more", "store.db.saved-1 is what an engine saved of it at 20"]);
     is_saved(&home, &kept, engine);
 }
 
@@ -74,6 +75,14 @@ fn a_log_that_is_removed_under_its_engine_is_saved_with_its_store() {
     is_told(&late, &["store.db.saved-1"]);
     process::until_gone(engine);
     is_told(&home.sluice(&["task", "list"]), &["store.db-wal is not there"]);
+    is_saved(&home, &kept, engine);
+}
+
+/// A command that only looks notices it too.
+#[test]
+fn a_log_that_is_removed_under_its_engine_is_missed_by_whoever_only_looks() {
+    let (home, kept, engine) = lose(|store| std::fs::remove_file(log_of(store)).unwrap());
+    is_told(&home.sluice(&["task", "list"]), &["removed, moved or replaced", "store.db.saved-1"]);
     is_saved(&home, &kept, engine);
 }
 
@@ -112,13 +121,15 @@ fn a_store_without_the_log_of_a_killed_engine_is_refused() {
     is_told(&doctor, &["store.db-wal is not there"]);
     std::fs::rename(&aside, &log).unwrap();
     assert!(home.json(&["task", "list"]).to_string().contains(&kept));
-    // Whoever does not have it any more says so.
+    // Whoever does not have it any more says so, and so does whoever knows that another program took it into the file.
     home.kill_engine();
-    std::fs::remove_file(&log).unwrap();
+    drop(rusqlite::Connection::open(store(&home)).unwrap().execute_batch("SELECT * FROM owner"));
+    assert!(!log.exists(), "SQLite takes the log into the file");
+    is_told(&home.sluice(&["task", "list"]), &["another program such as sqlite3", "nothing is missing"]);
     let file = store(&home).display().to_string();
     assert_eq!(home.refused(&["restore", &file]), "1 unusable_copy");
     home.sluice(&["restore", "--without-log", &file]).done();
-    home.json(&["task", "list"]);
+    assert!(home.json(&["task", "list"]).to_string().contains(&kept));
     // One that was given up needs no log.
     home.sluice(&["stop"]).done();
     let _ = std::fs::remove_file(&log);

@@ -81,7 +81,7 @@ fn an_engine_that_is_killed_while_the_next_begins_begins_no_other() {
     let other = home.create("other", "worker: hang", &["--no-spawn"]);
     home.until_status(&first, "reviewing");
     // Once the next has begun, the store takes nothing of the first any more, and so not that its hook is done.
-    let store = rusqlite::Connection::open(home.place().join("store.db")).unwrap();
+    let store = home.store();
     let hold = format!(
         "CREATE TRIGGER held BEFORE INSERT ON log \
          WHEN NEW.stream = (SELECT number FROM stream WHERE id LIKE '%{first}') \

@@ -101,8 +101,7 @@ fn what_the_engine_starts_begins_at_the_default_branch_whatever_is_checked_out()
 
 /// Changes how far the log of a home whose engine is dead was followed.
 fn set_followed(home: &Home, upto: Option<i64>) {
-    let store = rusqlite::Connection::open(home.place().join("store.db")).unwrap();
-    store.execute("UPDATE owner SET followed = ?1", [upto]).unwrap();
+    home.store().execute("UPDATE owner SET followed = ?1", [upto]).unwrap();
 }
 
 #[test]
