@@ -67,9 +67,13 @@ impl Kept {
     }
 }
 
-/// Flips a bit of each of 60 copies, in places that a seed gives, and compares.
+/// So many of the copies are noticed at least: much of a file is free, or is nothing that an answer needs.
+const LEAST_NOTICED: usize = 8;
+
+/// Flips a bit of each of 60 copies, in places that a seed gives, and compares: each answer is the true one, or comes with
+/// exit code 6.
 #[test]
-fn no_answer_of_60_damaged_copies_differs_with_exit_code_0() {
+fn every_answer_of_60_damaged_copies_is_true_or_comes_with_exit_code_6() {
     let kept = Kept::new();
     kept.put(&kept.whole);
     let truth = kept.answers();
@@ -83,13 +87,15 @@ fn no_answer_of_60_damaged_copies_differs_with_exit_code_0() {
         kept.put(&bytes);
         let found = kept.answers();
         for ((asked, ran), (_, true_one)) in found.iter().zip(&truth) {
-            let differs = ran.stdout != true_one.stdout;
-            assert!(!(differs && ran.code == 0), "copy {copy}, byte {at}: {asked}: {ran:?}\nin truth: {true_one:?}");
+            let is_true = ran.code == 0 && ran.stdout == true_one.stdout;
+            // A backup that cannot be made whole is refused, with a code of its own.
+            let is_told = ran.code == 6 || asked.starts_with("backup") && ran.code == 1;
+            assert!(is_true || is_told, "copy {copy}, byte {at}: {asked}: {ran:?}\nin truth: {true_one:?}");
         }
-        noticed += usize::from(found.iter().any(|(_, ran)| ran.code != 0));
+        noticed += usize::from(found.iter().any(|(_, ran)| ran.code == 6));
     }
     println!("{noticed} of 60 copies were noticed to be damaged; the others answered the truth");
-    assert!(noticed > 0);
+    assert!(noticed >= LEAST_NOTICED, "only {noticed} of 60 copies were noticed to be damaged");
 }
 
 /// What is damaged is named, and the rest goes on.

@@ -100,7 +100,8 @@ fn in_the_middle_of_a_conflict() {
         told = told.path(),
         go = go.path()
     );
-    home.git(&["config", "merge.slow.driver", &driver]);
+    // A driver of the repository's own configuration decides no merge.
+    home.git(&["config", "--global", "merge.slow.driver", &driver]);
     home.git(&["add", "-A"]);
     home.git(&["commit", "--quiet", "-m", "merged slowly"]);
     let steps = "steps:
