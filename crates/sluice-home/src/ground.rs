@@ -114,7 +114,7 @@ impl Ground {
         house: House,
         keep: Option<Keep>,
     ) -> std::io::Result<Ground> {
-        let later = Later::start(clock.clone())?;
+        let later = Later::start(clock.clone(), bench.log.clone())?;
         let threads = || Threads::new(bench.log.clone(), later.clone());
         Ok(Ground {
             threads: threads(),

@@ -335,7 +335,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("engine.log");
         let log = Arc::new(Log::open(&path));
-        let later = Later::start(Arc::new(WallClock::default())).unwrap();
+        let later = Later::start(Arc::new(WallClock::default()), log.clone()).unwrap();
         let threads = Threads::new(log.clone(), later);
         let (sender, outcomes) = std::sync::mpsc::channel();
         for number in 0..3 {

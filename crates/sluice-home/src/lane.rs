@@ -138,7 +138,7 @@ mod tests {
     fn lane(most: usize) -> Lane {
         let folder = tempfile::tempdir().unwrap();
         let log = Arc::new(Log::open(&folder.path().join("engine.log")));
-        let later = Later::start(Arc::new(WallClock::default())).unwrap();
+        let later = Later::start(Arc::new(WallClock::default()), log.clone()).unwrap();
         Lane { most, ..Lane::new(Threads::new(log, later)) }
     }
 

@@ -7,6 +7,9 @@ use std::time::Duration;
 
 use sluice_engine::host::Clock;
 
+use crate::log::Log;
+use crate::threads::words;
+
 /// How long nothing is waited for at most: a clock may be set, and a home may be closed.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
@@ -23,6 +26,7 @@ struct Shared {
     due: Mutex<Due>,
     changed: Condvar,
     clock: Arc<dyn Clock>,
+    log: Arc<Log>,
 }
 
 /// Does things later.
@@ -31,8 +35,8 @@ pub(crate) struct Later(Arc<Shared>);
 
 impl Later {
     /// Begins to wait, in a thread that ends when nobody can ask for anything any more.
-    pub(crate) fn start(clock: Arc<dyn Clock>) -> std::io::Result<Later> {
-        let shared = Arc::new(Shared { due: Mutex::default(), changed: Condvar::new(), clock });
+    pub(crate) fn start(clock: Arc<dyn Clock>, log: Arc<Log>) -> std::io::Result<Later> {
+        let shared = Arc::new(Shared { due: Mutex::default(), changed: Condvar::new(), clock, log });
         let weak = Arc::downgrade(&shared);
         std::thread::Builder::new().name("later".into()).spawn(move || look_after(&weak))?;
         Ok(Later(shared))
@@ -75,8 +79,31 @@ impl Shared {
 
 fn look_after(weak: &Weak<Shared>) {
     while let Some(shared) = weak.upgrade() {
-        if let Some(work) = shared.next() {
-            work();
+        let Some(work) = shared.next() else { continue };
+        // All that is due later would end with this thread.
+        if let Err(panic) = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)) {
+            shared.log.line(&words(panic.as_ref()));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+    use crate::clock::WallClock;
+
+    #[test]
+    fn what_panics_ends_nothing_that_is_due_later() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = Arc::new(Log::open(&folder.path().join("engine.log")));
+        let later = Later::start(Arc::new(WallClock::default()), log).unwrap();
+        let (done, heard) = mpsc::channel();
+        later.after(Duration::ZERO, || panic!("out of coffee"));
+        later.after(Duration::ZERO, move || done.send(()).unwrap());
+        heard.recv().unwrap();
+        let said = std::fs::read_to_string(folder.path().join("engine.log")).unwrap();
+        assert!(said.contains("a fault of Sluice's own: out of coffee"), "{said}");
     }
 }

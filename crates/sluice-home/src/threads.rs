@@ -121,7 +121,7 @@ mod tests {
         static REFUSALS: AtomicUsize = AtomicUsize::new(2);
         let folder = tempfile::tempdir().unwrap();
         let log = Arc::new(Log::open(&folder.path().join("engine.log")));
-        let later = Later::start(Arc::new(WallClock::default())).unwrap();
+        let later = Later::start(Arc::new(WallClock::default()), log.clone()).unwrap();
         let mut threads = Threads::new(log, later);
         threads.start =
             |work| match REFUSALS.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)) {

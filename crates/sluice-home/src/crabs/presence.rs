@@ -229,7 +229,8 @@ impl Crabs {
             let is_back = ground.crabs.inner().crabs.get(&id).is_none_or(came);
             if !is_back {
                 // The loop that waits for moments must not wait for the store.
-                let _ = std::thread::Builder::new().spawn(move || ground.crabs.gone(&ground, &id, "crab.lost"));
+                let theirs = ground.clone();
+                ground.threads.run(move || theirs.crabs.gone(&theirs, &id, "crab.lost"));
             }
         });
     }
