@@ -121,9 +121,28 @@ impl Checkout {
         self.admin.join("index.lock")
     }
 
-    /// Whether the lock of the index is one of ours. Whoever has the turn knows that its maker is dead.
-    pub(super) fn is_locked_by_us(&self) -> bool {
+    /// Whether the lock of the index is one of ours. Whoever has the turn knows that its maker is dead. A lock that is only
+    /// begun is ours if no git lives that could have made it; one that lives is waited for, for a bounded time.
+    pub(super) fn is_locked_by_us(&self, repository: &Repository) -> bool {
+        let deadline = Instant::now() + PATIENCE;
+        while self.is_begun() {
+            if !recover::git_lives(repository, Some(&self.folder)) {
+                return true;
+            }
+            if Instant::now() >= deadline {
+                return false;
+            }
+            // A git does not say when it ends, so one looks again.
+            std::thread::park_timeout(Duration::from_millis(20));
+        }
         fs::read(self.lock()).is_ok_and(|bytes| bytes.starts_with(MARK.as_bytes()))
+    }
+
+    /// Whether the lock may be one that we were writing where there are no links: the beginning of our mark is in it, which
+    /// may be nothing, and the mark stands beside it.
+    fn is_begun(&self) -> bool {
+        let is_beginning = |bytes: Vec<u8>| bytes.len() < MARK.len() && MARK.as_bytes().starts_with(&bytes);
+        fs::read(self.lock()).is_ok_and(is_beginning) && self.mark().exists()
     }
 
     /// Our mark, before it is the lock.
@@ -132,10 +151,16 @@ impl Checkout {
     }
 
     /// Takes the lock of the index, as git would. Another git is waited for, for a bounded time. The lock is never there
-    /// without our mark, so that whoever comes after a power cut or a full disk knows whose it is.
+    /// without our mark, in it or beside it, so that whoever comes after a power cut or a full disk knows whose it is.
     pub(super) fn lock_index(&self) -> Result<(), GitError> {
+        self.lock_index_by(|mark, lock| fs::hard_link(mark, lock))
+    }
+
+    fn lock_index_by(&self, link: fn(&Path, &Path) -> io::Result<()>) -> Result<(), GitError> {
         let mark = self.mark();
-        let locked = self.write_mark().map_err(GitError::file("cannot write", &mark)).and_then(|()| self.link(&mark));
+        let marked = self.write_mark().map_err(GitError::file("cannot write", &mark));
+        let locked =
+            marked.and_then(|()| self.wait_for_lock(|| link(&mark, &self.lock()).or_else(|no| self.make_lock(no))));
         remove(&mark).and(locked)
     }
 
@@ -149,12 +174,25 @@ impl Checkout {
         file.sync_all()
     }
 
-    /// A link, unlike a rename, is refused while another git has the lock.
-    fn link(&self, mark: &Path) -> Result<(), GitError> {
+    /// Makes the lock where a link cannot be made: not every file system has them, and each says so in its own way.
+    fn make_lock(&self, no_link: io::Error) -> io::Result<()> {
+        if no_link.kind() == ErrorKind::AlreadyExists {
+            return Err(no_link);
+        }
+        let mut file = File::create_new(self.lock())?;
+        let written = file.write_all(&fs::read(self.mark())?).and_then(|()| file.sync_all());
+        if written.is_err() {
+            fs::remove_file(self.lock())?;
+        }
+        written
+    }
+
+    /// Takes the lock. A link, unlike a rename, is refused while another git has it, and so is a new file.
+    fn wait_for_lock(&self, take: impl Fn() -> io::Result<()>) -> Result<(), GitError> {
         let path = self.lock();
         let deadline = Instant::now() + PATIENCE;
         loop {
-            match fs::hard_link(mark, &path) {
+            match take() {
                 Ok(()) => return Ok(()),
                 Err(error) if error.kind() == ErrorKind::AlreadyExists && Instant::now() < deadline => {
                     // git does not say when it lets go of a lock, so one asks again.
@@ -169,12 +207,12 @@ impl Checkout {
     }
 
     /// Lets go of the lock, if it is ours.
-    pub(super) fn unlock_index(&self) -> Result<(), GitError> {
-        remove(&self.mark())?;
-        if !self.is_locked_by_us() {
-            return Ok(());
+    pub(super) fn unlock_index(&self, repository: &Repository) -> Result<(), GitError> {
+        if self.is_locked_by_us(repository) {
+            remove(&self.lock())?;
         }
-        remove(&self.lock())
+        // After the lock, and not before it is known whose that is.
+        if self.is_begun() { Ok(()) } else { remove(&self.mark()) }
     }
 }
 
@@ -297,5 +335,27 @@ pub(super) fn remove(path: &Path) -> Result<(), GitError> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(GitError::file("cannot remove", path)(error)),
         Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_links_the_lock_is_made_and_never_without_our_mark() {
+        let folder = tempfile::tempdir().unwrap();
+        let checkout = Checkout { folder: folder.path().to_owned(), admin: folder.path().to_owned() };
+        checkout.lock_index_by(|_, _| Err(io::Error::from_raw_os_error(1))).unwrap();
+        let text = fs::read_to_string(checkout.lock()).unwrap();
+        assert!(text.starts_with(MARK) && text.ends_with('\n') && !checkout.mark().exists(), "{text}");
+        // What was begun is ours only beside our mark.
+        let is_begun = |bytes: &str| {
+            fs::write(checkout.lock(), bytes).unwrap();
+            checkout.is_begun()
+        };
+        assert!(!is_begun("") && !is_begun("sluice mer"));
+        checkout.write_mark().unwrap();
+        assert!(is_begun("") && is_begun("sluice mer") && !is_begun("DIRC") && !is_begun(MARK));
     }
 }

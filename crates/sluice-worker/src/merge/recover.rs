@@ -46,7 +46,7 @@ pub(super) fn recover(turn: &Turn<'_>) -> Result<(), GitError> {
     let Some((note, written)) = Note::read(turn)? else {
         // The note goes before the lock.
         let (_, checkout) = turn.place()?;
-        return checkout.map_or(Ok(()), |checkout| checkout.unlock_index());
+        return checkout.map_or(Ok(()), |checkout| checkout.unlock_index(repository));
     };
     let checkout = note.checkout().filter(|checkout| checkout.folder.is_dir() && checkout.admin.is_dir());
     let admin = checkout.as_ref().map_or(repository.common(), |checkout| &checkout.admin);
@@ -54,7 +54,7 @@ pub(super) fn recover(turn: &Turn<'_>) -> Result<(), GitError> {
         break_stale(repository, &lock, &note, written)?;
     }
     let Some(checkout) = checkout else { return Note::remove(turn) };
-    if !checkout.is_locked_by_us() {
+    if !checkout.is_locked_by_us(repository) {
         checkout.lock_index()?;
     }
     make_good(turn, &checkout, &note).map(drop)
@@ -90,7 +90,7 @@ pub(super) fn finish(turn: &Turn<'_>, checkout: &Checkout) -> Result<(), GitErro
     // The note first: without it the lock says whose it is, without the lock the note would speak of files that are the
     // user's again.
     Note::remove(turn)?;
-    checkout.unlock_index()
+    checkout.unlock_index(turn.repository)
 }
 
 /// An index that knows this side: the checkout's own with what the move concerns made right, or a new one if that cannot
@@ -257,7 +257,7 @@ fn break_stale(repository: &Repository, lock: &Path, note: &Note, since: SystemT
     };
     let deadline = Instant::now() + PATIENCE;
     while is_ours() {
-        if !git_lives(repository, note) {
+        if !git_lives(repository, note.checkout().map(|checkout| checkout.folder).as_deref()) {
             return remove(lock);
         }
         if Instant::now() >= deadline {
@@ -269,11 +269,9 @@ fn break_stale(repository: &Repository, lock: &Path, note: &Note, since: SystemT
     Ok(())
 }
 
-/// Whether a git works somewhere in the repository.
-fn git_lives(repository: &Repository, note: &Note) -> bool {
-    let checkout = note.checkout().map(|checkout| checkout.folder);
-    let folders: Vec<PathBuf> =
-        [repository.folder().to_owned(), repository.common().to_owned()].into_iter().chain(checkout).collect();
+/// Whether a git works somewhere in the repository, or in this checkout of it.
+pub(super) fn git_lives(repository: &Repository, checkout: Option<&Path>) -> bool {
+    let folders: Vec<&Path> = [repository.folder(), repository.common()].into_iter().chain(checkout).collect();
     let is_git = |process: &Path| {
         // One that cannot be looked at may be one.
         let may_be = |error: &std::io::Error| error.is_passing();

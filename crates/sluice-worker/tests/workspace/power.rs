@@ -208,10 +208,12 @@ fn our_lock_is_never_there_without_our_mark() {
         assert!(watching.join().unwrap().expect("an empty lock was seen") > 0);
     });
     assert!(!mark.exists());
-    // The power went after the mark was written, or linked.
+    // The power went after the mark was written, or linked, or while the lock was written where there are no links.
     for damage in [
         "printf 'sluice mer' > .git/sluice-mark",
         "echo 'sluice merges here: process 1' > .git/sluice-mark; ln .git/sluice-mark .git/index.lock",
+        "echo 'sluice merges here: process 1' > .git/sluice-mark; : > .git/index.lock",
+        "echo 'sluice merges here: process 1' > .git/sluice-mark; printf 'sluice mer' > .git/index.lock",
     ] {
         ground.sh(&folder, damage);
         make_good(&ground.repository()).unwrap();
