@@ -88,7 +88,7 @@ fn write_down(ground: &Arc<Ground>, by: &str, wanted: &NewMission, chosen: Optio
         return Ok(idea(&id, &there));
     }
     let entry = json!({
-        "colony_id": wanted.colony_id, "prompt": wanted.prompt, "created_at_ms": ground.clock.now().0,
+        "colony_id": wanted.colony_id, "prompt": ground.clean().text(&wanted.prompt), "created_at_ms": ground.clock.now().0,
     });
     let shown = idea(&id, &entry);
     let entries = vec![(format!("mission/{id}"), Some(entry))];

@@ -91,7 +91,7 @@ pub(crate) fn start_as(ground: &Arc<Ground>, wanted: &StartRun, started: Started
         id: id.clone(),
         mode,
         inputs,
-        prompt: wanted.prompt.clone().unwrap_or_default(),
+        prompt: ground.clean().text(wanted.prompt.as_deref().unwrap_or_default()),
         workspace,
         work_order: wanted.work_order.clone().unwrap_or_default(),
         origin: Origin {

@@ -295,6 +295,8 @@ fn a_secret_that_is_said_about_work_is_stored_nowhere() {
         asked(&words).done();
         until_status(&home, &held, status);
     }
+    let started = asked(&["start", "asks", "--prompt", &summary]).json();
+    assert_eq!(started["run"]["prompt"], "Use [redacted] and [redacted] here", "{started:#}");
     home.sluice(&["task", "cancel", id, "--yes"]).done();
     home.sluice(&["stop"]).done();
     for secret in [known, &form] {
