@@ -3,6 +3,7 @@
 //! another waits for the store.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::ground::Ground;
@@ -12,7 +13,10 @@ type Branch = (String, String);
 
 /// Who has spoken for what.
 #[derive(Debug, Default)]
-pub(crate) struct Branches(Mutex<BTreeMap<Branch, Claim>>);
+pub(crate) struct Branches {
+    claims: Mutex<BTreeMap<Branch, Claim>>,
+    count: AtomicU64,
+}
 
 #[derive(Debug)]
 struct Claim {
@@ -23,6 +27,8 @@ struct Claim {
     is_queued: bool,
     /// The task is being created.
     is_new: bool,
+    /// Which of all claims it is; a newer one has a larger number.
+    number: u64,
 }
 
 /// A branch that is spoken for until this is dropped.
@@ -37,6 +43,21 @@ impl Claimed<'_> {
     pub(crate) fn queue(self) {
         self.branches.claims().get_mut(&self.branch).into_iter().for_each(|claim| claim.is_queued = true);
     }
+
+    /// The task has it now. What it was promised before has been, or was refused: it is stored in the order of asking.
+    pub(crate) fn settle(self) {
+        let mut claims = self.branches.claims();
+        let Some((task, number)) = claims.get(&self.branch).map(|claim| (claim.task.clone(), claim.number)) else {
+            return;
+        };
+        forget_older(&mut claims, &task, number);
+    }
+}
+
+fn forget_older(claims: &mut BTreeMap<Branch, Claim>, task: &str, number: u64) {
+    let is_older = |claim: &Claim| claim.is_queued && !claim.is_new && claim.task == task && claim.number < number;
+    claims.values_mut().filter(|claim| is_older(claim)).for_each(|claim| claim.is_queued = false);
+    claims.retain(|_, claim| claim.askers > 0 || claim.is_queued);
 }
 
 impl Drop for Claimed<'_> {
@@ -52,7 +73,7 @@ impl Drop for Claimed<'_> {
 
 impl Branches {
     fn claims(&self) -> MutexGuard<'_, BTreeMap<Branch, Claim>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.claims.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Speaks for a branch. Otherwise, the other task that has it.
@@ -64,7 +85,7 @@ impl Branches {
         task: &str,
     ) -> Result<Claimed<'_>, String> {
         self.look(ground);
-        let mut claims = self.claims();
+        let claims = self.claims();
         let open = ground.tasks.open();
         let has = |other: &crate::tasks::Seen| {
             other.state.about.project == project && other.state.about.branch == branch && other.id != task
@@ -72,14 +93,25 @@ impl Branches {
         if let Some(other) = open.iter().find(|other| has(other)) {
             return Err(other.id.clone());
         }
-        let branch = (project.to_owned(), branch.to_owned());
         let is_new = !open.iter().any(|seen| seen.id == task);
-        let claim = || Claim { task: task.to_owned(), askers: 0, is_queued: false, is_new };
+        self.speak(claims, (project.to_owned(), branch.to_owned()), task, is_new)
+    }
+
+    fn speak(
+        &self,
+        mut claims: MutexGuard<'_, BTreeMap<Branch, Claim>>,
+        branch: Branch,
+        task: &str,
+        is_new: bool,
+    ) -> Result<Claimed<'_>, String> {
+        let number = self.count.fetch_add(1, Ordering::Relaxed);
+        let claim = || Claim { task: task.to_owned(), askers: 0, is_queued: false, is_new, number };
         let claim = claims.entry(branch.clone()).or_insert_with(claim);
         if claim.task != task {
             return Err(claim.task.clone());
         }
         claim.askers += 1;
+        claim.number = number;
         Ok(Claimed { branches: self, branch })
     }
 
@@ -95,10 +127,59 @@ impl Branches {
                 continue;
             }
             ground.tasks.refresh(&crate::tasks::stream(&task));
-            self.claims().remove(&branch);
+            self.stored(&branch);
             if is_new {
                 ground.rooms.settle(&task);
             }
         }
+    }
+
+    /// A task is seen with a branch that it was promised.
+    fn stored(&self, branch: &Branch) {
+        let mut claims = self.claims();
+        if let Some(claim) = claims.remove(branch) {
+            forget_older(&mut claims, &claim.task, claim.number);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn branch(name: &str) -> Branch {
+        ("coffee".to_owned(), name.to_owned())
+    }
+
+    #[test]
+    fn a_branch_that_a_task_was_promised_is_free_once_it_has_a_newer_one() {
+        let branches = Branches::default();
+        let speak = |name: &str, task: &str| branches.speak(branches.claims(), branch(name), task, false);
+        let taken = |name: &str| branches.speak(branches.claims(), branch(name), "other", false).err();
+        // Both are on their way; the newer one is seen.
+        speak("x", "task").unwrap().queue();
+        speak("y", "task").unwrap().queue();
+        assert_eq!((taken("x"), taken("y")), (Some("task".into()), Some("task".into())));
+        branches.stored(&branch("y"));
+        assert_eq!((taken("x"), taken("y")), (None, None));
+        // The newer one is answered at once, or refused.
+        speak("x", "task").unwrap().queue();
+        drop(speak("y", "task").unwrap());
+        assert_eq!(taken("x"), Some("task".into()));
+        speak("y", "task").unwrap().settle();
+        assert_eq!(taken("x"), None);
+        // The older one is seen first, and what is asked for again is the newest.
+        speak("x", "task").unwrap().queue();
+        speak("y", "task").unwrap().queue();
+        branches.stored(&branch("x"));
+        assert_eq!((taken("x"), taken("y")), (None, Some("task".into())));
+        speak("z", "task").unwrap().queue();
+        speak("y", "task").unwrap().queue();
+        branches.stored(&branch("z"));
+        assert_eq!((taken("z"), taken("y")), (None, Some("task".into())));
+        // Another task's are its own.
+        speak("x", "another").unwrap().queue();
+        branches.stored(&branch("y"));
+        assert_eq!(taken("x"), Some("another".into()));
     }
 }

@@ -32,10 +32,11 @@ impl Service {
             let changed = change(Update::Branch(branch));
             match &changed {
                 Err(problem) if problem.status == Status::Accepted => claimed.queue(),
-                Ok(_) | Err(_) => {
+                Ok(_) => {
                     self.ground.tasks.refresh(&stream(&seen.id));
-                    drop(claimed);
+                    claimed.settle();
                 }
+                Err(_) => self.ground.tasks.refresh(&stream(&seen.id)),
             }
             recorded = changed?;
             self.ground.rename_session(&self.ground.tasks.find(&seen.id)?);
