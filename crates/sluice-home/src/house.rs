@@ -188,9 +188,21 @@ pub(crate) fn called(problem: Problem, id: &str) -> Problem {
 /// Writes down that something happened, which changes nothing and belongs to nobody. It is forgotten like ended work.
 /// Whoever wants to know when it is durable waits for the answer.
 pub(crate) fn note(ground: &Ground, kind: &str, actor: &str, correlation: &str, data: &Value) -> Option<Asked> {
-    let (reporter, id) = (ground.reporter.get()?, new_id().ok()?);
+    note_as(ground, &new_id().ok()?, kind, actor, correlation, data)
+}
+
+/// The same, under an id: whoever asks again after a crash has it written down once.
+pub(crate) fn note_as(
+    ground: &Ground,
+    id: &str,
+    kind: &str,
+    actor: &str,
+    correlation: &str,
+    data: &Value,
+) -> Option<Asked> {
+    let reporter = ground.reporter.get()?;
     let said = fact(ground, kind, actor, correlation, data);
-    Some(reporter.ask(|token| create(&id, token, said)))
+    Some(reporter.ask(|token| create(id, token, said)))
 }
 
 /// Writes down what is true of something now, in place of what was before. Nobody waits for it.

@@ -1,20 +1,20 @@
 //! Who asks over the network: the tokens, what each allows, and the record of those who were turned away.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sluice_api::problem::{Problem, Status};
 use sluice_api::token::{CreateToken, Scope, Token, TokenAnswer, TokenList};
 use sluice_core::task::session::Role;
+use sluice_engine::host::Asked;
 use sluice_worker::redact::redacted;
 use sluice_worker::session::SessionId;
 
 use super::who::whose;
 use super::{LOCAL, Service, Who};
 use crate::crabs::Register;
-use crate::denied;
-use crate::house::note;
+use crate::denied::Meanwhile;
+use crate::house::{note, note_as};
 use crate::tokens::{PREFIX, Wanted, is_expired, period};
 use crate::workbench::is_secret_of;
 
@@ -40,7 +40,7 @@ pub struct Denied {
 }
 
 /// A request that was turned away, as it is written down.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug)]
 pub struct Turned {
     /// Why, as a code.
     pub reason: String,
@@ -210,26 +210,51 @@ impl Service {
         Ok(TokenAnswer { token })
     }
 
-    /// Writes down who was turned away since an engine last ran.
+    /// Writes down who was turned away since an engine last ran, all of them at once. A store that is away is not waited for
+    /// long: whoever is not stored then is told of by the next engine, and once.
     pub fn turned_away_meanwhile(&self) {
-        denied::meanwhile(&self.ground.places).iter().for_each(|turned| self.turned_away(turned));
+        let deadline = Instant::now() + STORED_WITHIN;
+        while let Some(meanwhile) = Meanwhile::take(&self.ground.places) {
+            let noted = meanwhile
+                .turned
+                .iter()
+                .map(|(id, turned)| note_as(&self.ground, id, "access.denied", "engine", "", &described(turned)));
+            let noted: Vec<_> = noted.collect();
+            let is_stored = |asked: &Option<Asked>| {
+                let within = deadline.saturating_duration_since(Instant::now());
+                asked.as_ref().is_some_and(|asked| asked.recv_timeout(within).is_ok())
+            };
+            if !noted.iter().all(is_stored) {
+                return;
+            }
+            if !meanwhile.remove() || Instant::now() >= deadline {
+                return;
+            }
+        }
     }
 
     /// Writes down that somebody was turned away, and waits until that is durable, but not for a store that is away.
     pub fn turned_away(&self, turned: &Turned) {
-        let Turned { reason, token, who, method, path, peer, unrecorded, at } = turned;
-        let mut data = json!({ "reason": reason, "token": token, "who": who, "method": method, "path": redacted(path), "peer": peer });
-        if *unrecorded > 0 {
-            data["unrecorded"] = json!(unrecorded);
-        }
-        if let Some(at) = at {
-            data["at"] = json!(at);
-        }
-        let of_token = token.as_deref().unwrap_or_default();
-        let stored = note(&self.ground, "access.denied", "engine", of_token, &data);
+        let of_token = turned.token.as_deref().unwrap_or_default();
+        let stored = note(&self.ground, "access.denied", "engine", of_token, &described(turned));
         // It is stored when the store is back.
         let _ = stored.map(|stored| stored.recv_timeout(STORED_WITHIN));
     }
+}
+
+/// What an event says about one who was turned away.
+fn described(turned: &Turned) -> Value {
+    let Turned { reason, token, who, method, path, peer, unrecorded, at } = turned;
+    let mut data = json!({
+        "reason": reason, "token": token, "who": who, "method": method, "path": redacted(path), "peer": peer,
+    });
+    if *unrecorded > 0 {
+        data["unrecorded"] = json!(unrecorded);
+    }
+    if let Some(at) = at {
+        data["at"] = json!(at);
+    }
+    data
 }
 
 /// What an event says about a token: never its secret.
