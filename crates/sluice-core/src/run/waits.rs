@@ -54,8 +54,13 @@ impl RunState {
                 let state = self.step(id);
                 let is_failure = matches!(&state.status, StepStatus::Retrying { failure, .. } if !is_loss(failure));
                 // The failure that it waits after has been counted.
-                let backoff = || backoff(plan.recipe.step(id), state.failures.saturating_sub(1));
-                Some(if is_failure { backoff() } else { LONGEST_PAUSE })
+                let backoff = backoff(plan.recipe.step(id), state.failures.saturating_sub(1));
+                Some(match is_failure {
+                    true => backoff,
+                    false if state.losses < MOST_LOSSES => LONGEST_PAUSE,
+                    // It waits after the last loss that counts as one, or after one that counts as a failure.
+                    false => backoff.max(LONGEST_PAUSE),
+                })
             }
             TimerKey::Timeout(..) | TimerKey::Backoff(..) => None,
             TimerKey::Run if self.ending.is_some() => Some(LONGEST_ENDING),

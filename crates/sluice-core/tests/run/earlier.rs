@@ -19,8 +19,9 @@
 //! | prompt text that reaches a shell; a value that injects a command | [`what_looks_like_a_command_stays_a_value`] |
 //! | an unknown reference that blocks for ever | `an_undefined_value_fails_the_step_and_names_it`; most of them fail at load |
 
-use sluice_core::recipe::Data;
+use sluice_core::recipe::{Data, StepId};
 use sluice_core::run::Outcome;
+use sluice_core::run::effect::TimerKey;
 use sluice_core::run::law::Status;
 
 use super::play::{Play, play, played};
@@ -107,6 +108,22 @@ fn a_step_whose_workers_are_lost_again_and_again_fails_at_last() {
     // Then it counts as a crash, and `retry` says how often that is allowed.
     let play = played(RETRY, &lost.repeat(13));
     assert_eq!(status(&play, "flaky"), Status::Failed, "{}", play.log);
+}
+
+/// An engine that starts takes a timer for one of a wrong clock only if it is later than it can have been set.
+#[test]
+fn a_loss_that_counts_as_a_failure_waits_as_its_retry_says_also_after_a_restart() {
+    let slow = RETRY.replace("backoff: 1s", "backoff: 10m");
+    let longest = |losses: usize| {
+        let play = played(&slow, &format!("{}lost flaky", "lost flaky\ntimer backoff flaky\n".repeat(losses - 1)));
+        let state = play.state.as_ref().unwrap();
+        let longest = state.longest(&play.plan, TimerKey::Backoff(StepId(0), state.steps[0].attempts)).unwrap();
+        let told = lines(&play.log, "to be tried again").pop().unwrap().to_owned();
+        (told.rsplit(' ').next().unwrap().parse::<u128>().unwrap(), longest.as_millis())
+    };
+    assert_eq!(longest(9), (60_000, 60_000));
+    // The eleventh is the first that counts so, and the next wait is twice as long.
+    assert_eq!((longest(11), longest(12)), ((600_000, 600_000), (1_200_000, 1_200_000)));
 }
 
 #[test]

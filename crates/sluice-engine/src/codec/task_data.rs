@@ -205,8 +205,12 @@ impl From<StoredAbout> for About {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct StoredJudged {
     verdict: StoredVerdict,
-    #[serde(flatten)]
-    work: StoredStood,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    commit: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    tree: Option<String>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    dirty: bool,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -221,13 +225,15 @@ pub(super) struct StoredStood {
 
 impl From<&Judged> for StoredJudged {
     fn from(it: &Judged) -> Self {
-        StoredJudged { verdict: it.verdict.into(), work: (&it.work).into() }
+        let StoredStood { commit, tree, dirty } = (&it.work).into();
+        StoredJudged { verdict: it.verdict.into(), commit, tree, dirty }
     }
 }
 
 impl From<StoredJudged> for Judged {
     fn from(it: StoredJudged) -> Self {
-        Judged { verdict: it.verdict.into(), work: it.work.into() }
+        let work = StoredStood { commit: it.commit, tree: it.tree, dirty: it.dirty };
+        Judged { verdict: it.verdict.into(), work: work.into() }
     }
 }
 
@@ -254,19 +260,25 @@ pub(super) struct StoredChecked {
     run: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     end: Option<StoredRunEnd>,
-    #[serde(flatten)]
-    work: StoredStood,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    commit: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    tree: Option<String>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    dirty: bool,
 }
 
 impl From<&Checked> for StoredChecked {
     fn from(it: &Checked) -> Self {
-        StoredChecked { run: it.run.clone(), end: it.end.map(Into::into), work: (&it.work).into() }
+        let StoredStood { commit, tree, dirty } = (&it.work).into();
+        StoredChecked { run: it.run.clone(), end: it.end.map(Into::into), commit, tree, dirty }
     }
 }
 
 impl From<StoredChecked> for Checked {
     fn from(it: StoredChecked) -> Self {
-        Checked { run: it.run, end: it.end.map(Into::into), work: it.work.into() }
+        let work = StoredStood { commit: it.commit, tree: it.tree, dirty: it.dirty };
+        Checked { run: it.run, end: it.end.map(Into::into), work: work.into() }
     }
 }
 
