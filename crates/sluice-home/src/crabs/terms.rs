@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use sluice_api::Problem;
-use sluice_core::recipe::{Data, FailureKind, Work};
+use sluice_core::recipe::{Data, FailureKind, Prompt, Work};
 use sluice_core::run::{Job as Asked, Outcome, Perform, Report, Usage as Used, is_folder};
 use sluice_worker::harness::result::result;
 
@@ -70,6 +70,8 @@ pub(super) fn report(clean: &Clean, wanted: &Complete) -> Result<Report, Problem
 pub(super) fn payload(seen: &SeenRun, wanted: &Perform, repository: Option<&str>, dispatch: u64) -> Value {
     let step = seen.plan.recipe.step(wanted.step);
     let none = Vec::new();
+    // What an earlier version stored does not tell; the worker is not told that it stands nowhere.
+    let is_told = |folder_at: &Vec<usize>| !folder_at.is_empty() || !asks_for_folder(&step.work, &wanted.job);
     let (prompt, folder_at, script, environment) = match &wanted.job {
         Asked::Agent { prompt, folder_at } | Asked::Arbiter { prompt, folder_at } => {
             (prompt.as_str(), folder_at, None, None)
@@ -88,7 +90,7 @@ pub(super) fn payload(seen: &SeenRun, wanted: &Perform, repository: Option<&str>
         "worktree_path": seen.state.given.workspace,
         // Where that stands in the prompt, in bytes, and in which variables of the environment: who works there knows the
         // folder by another name.
-        "worktree_at": folder_at,
+        "worktree_at": Some(folder_at).filter(|at| is_told(at)),
         "worktree_in": folder_in(&step.work),
         "type": step.work.kind(),
         "is_arbiter": matches!(wanted.job, Asked::Arbiter { .. }),
@@ -106,6 +108,17 @@ pub(super) fn payload(seen: &SeenRun, wanted: &Perform, repository: Option<&str>
         "commit": tip(seen),
         "dispatch": dispatch,
     })
+}
+
+/// Whether the folder of the run stands in what an agent is told.
+fn asks_for_folder(work: &Work, job: &Asked) -> bool {
+    let prompt = match (work, job) {
+        (Work::AgentLoop { arbiter, .. }, Asked::Arbiter { .. }) => arbiter,
+        (Work::Agent { prompt } | Work::AgentLoop { prompt, .. } | Work::ParallelAgents { prompt, .. }, _) => prompt,
+        (Work::Script { .. } | Work::Gate { .. } | Work::Task(_), _) => return false,
+    };
+    let (Prompt::Text(text) | Prompt::File { content: Some(text), .. }) = prompt else { return false };
+    text.fill_telling(&|_| Some(String::new()), &is_folder).is_ok_and(|(_, at)| !at.is_empty())
 }
 
 /// The variables of a command's environment that hold the folder of the run.

@@ -282,28 +282,34 @@ impl Worker {
 #[derive(Default)]
 struct Named {
     name: String,
-    /// Where it begins in the prompt, in bytes.
-    at: Vec<usize>,
-    /// The variables of a script's environment that hold it.
-    variables: Vec<String>,
+    /// Where it begins in the prompt, in bytes. `None`: the engine does not tell, so it may stand anywhere.
+    at: Option<Vec<usize>>,
+    /// The variables of a script's environment that hold it. `None`: any of them.
+    variables: Option<Vec<String>>,
 }
 
 impl Named {
     fn read(payload: &Value) -> Named {
-        let read = |key: &str| payload[key].clone();
+        // What is told and cannot be read changes nothing.
         Named {
             name: payload["worktree_path"].as_str().unwrap_or_default().to_owned(),
-            at: serde_json::from_value(read("worktree_at")).unwrap_or_default(),
-            variables: serde_json::from_value(read("worktree_in")).unwrap_or_default(),
+            at: serde_json::from_value(payload["worktree_at"].clone()).unwrap_or(Some(Vec::new())),
+            variables: serde_json::from_value(payload["worktree_in"].clone()).unwrap_or(Some(Vec::new())),
         }
     }
 
-    /// What is to be done, with this folder in the place of the name. Whatever else looks like the name stays.
+    /// What is to be done, with this folder in the place of the name. Whatever else looks like the name stays, unless an
+    /// engine, or what it stored, is of a version that did not tell the places: `{{worktree_path}}` must be the folder.
     fn made(&self, work: &Work, folder: &str) -> Work {
+        let anywhere = |text: &str| match self.name.is_empty() {
+            true => text.to_owned(),
+            false => text.replace(&self.name, folder),
+        };
         match work {
             Work::Agent { prompt } => {
+                let Some(places) = &self.at else { return Work::Agent { prompt: anywhere(prompt) } };
                 let (mut made, mut done) = (String::with_capacity(prompt.len()), 0);
-                for at in &self.at {
+                for at in places {
                     let Some(before) = prompt.get(done..*at) else { continue };
                     if prompt[*at..].starts_with(&self.name) {
                         made.push_str(before);
@@ -316,8 +322,12 @@ impl Named {
             }
             Work::Script(Script { script, environment }) => {
                 let here = |(key, value): &(String, String)| {
-                    let is_folder = self.variables.contains(key) && *value == self.name;
-                    (key.clone(), if is_folder { folder.to_owned() } else { value.clone() })
+                    let value = match &self.variables {
+                        None => anywhere(value),
+                        Some(variables) if variables.contains(key) && *value == self.name => folder.to_owned(),
+                        Some(_) => value.clone(),
+                    };
+                    (key.clone(), value)
                 };
                 let environment = environment.iter().map(here).collect();
                 Work::Script(Script { script: script.clone(), environment })
@@ -367,21 +377,27 @@ mod tests {
         let named = |at: Value| {
             Named::read(&json!({ "worktree_path": "burrows/mission-m/", "worktree_at": at, "worktree_in": ["A", "B"] }))
         };
+        let earlier = Named::read(&json!({ "worktree_path": "burrows/mission-m/" }));
         let told = |at: Value| match named(at).made(&Work::Agent { prompt: prompt.into() }, "/bob/m") {
             Work::Agent { prompt } => prompt,
             Work::Script(_) => String::new(),
         };
         let last = prompt.rfind("burrows").unwrap_or_default();
         assert_eq!(told(json!([3, last])), "In /bob/m as /ann/burrows/mission-m/ says: /bob/m.");
-        // An engine that says nothing, or something wrong, changes nothing else.
-        for odd in [json!(null), json!([]), json!([4, 9999]), json!(["x"])] {
+        // An engine that says that it stands nowhere, or something wrong, changes nothing else.
+        for odd in [json!([]), json!([4, 9999]), json!(["x"])] {
             assert_eq!(told(odd), prompt);
         }
+        // One that does not know of places has it made the folder wherever it stands.
+        assert_eq!(told(json!(null)), "In /bob/m as /ann//bob/m says: /bob/m.");
         let pairs = [("A", "burrows/mission-m/"), ("B", "burrows/mission-m/x"), ("C", "burrows/mission-m/")];
         let environment = pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
         let script = Work::Script(Script { script: "true".into(), environment });
         let Work::Script(made) = named(json!(null)).made(&script, "/bob/m") else { panic!("it is a script") };
         let values: Vec<&str> = made.environment.iter().map(|(_, value)| value.as_str()).collect();
         assert_eq!(values, ["/bob/m", "burrows/mission-m/x", "burrows/mission-m/"]);
+        let Work::Script(made) = earlier.made(&script, "/bob/m") else { panic!("it is a script") };
+        let values: Vec<&str> = made.environment.iter().map(|(_, value)| value.as_str()).collect();
+        assert_eq!(values, ["/bob/m", "/bob/mx", "/bob/m"]);
     }
 }
