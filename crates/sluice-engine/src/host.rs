@@ -291,8 +291,9 @@ impl Host {
     }
 
     /// Ends the loop when what is on its way has been stored, or cannot be stored now. The error is why it had ended
-    /// before, if it had. Another may have the store at once, unless something goes on that this one has started: then it
-    /// stays its own for the rest of its term, which is for as long as that may go on.
+    /// before, if it had. A copy that a writer makes of a lost store is finished first: every thread that writes is joined.
+    /// Another may have the store at once, unless something goes on that this one has started: then it stays its own for the
+    /// rest of its term, which is for as long as that may go on.
     pub fn stop(self) -> Result<(), StoreError> {
         self.stopping.store(true, Ordering::Relaxed);
         let _ = self.reporter.messages.send(Event::Stop);

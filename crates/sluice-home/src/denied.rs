@@ -19,7 +19,7 @@ use crate::clock::id_from;
 use crate::places::Places;
 use crate::service::{Turned, Who};
 
-/// The largest file of those who were turned away; beyond, nobody is added, and nothing is read.
+/// The largest file of those who were turned away; beyond it the command adds no line, and the engine reads none.
 const LARGEST: u64 = 64 << 10;
 /// The newest so many are told of; the others are counted.
 const MOST: usize = 100;
@@ -65,7 +65,7 @@ fn file(places: &Places) -> PathBuf {
     places.home().join("denied.jsonl")
 }
 
-/// Opens the file, if it is one: something else that is put there holds up nobody.
+/// Opens the file, if it is one: a pipe or device in its place holds up no command and no engine.
 fn open(options: &mut OpenOptions, file: &Path) -> io::Result<File> {
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits();
     let file = options.custom_flags(flags.cast_signed()).open(file)?;
@@ -166,7 +166,7 @@ mod tests {
         assert_eq!(others.turned.iter().map(|(_, it)| it.peer.as_str()).collect::<Vec<_>>(), ["process 1000"]);
         assert!(others.remove());
         assert!(Meanwhile::take(&places).is_none());
-        // What is not ours, or too much, is not read, and what is no file holds up nobody.
+        // What is not ours, or too much, is not read, and a pipe holds up nothing.
         let mine = serde_json::to_string(&line(1)).unwrap();
         let long = serde_json::to_string(&Line { command: "x".repeat(300), ..line(2) }).unwrap();
         let late = mine.replace("\"v\":1", "\"v\":2");

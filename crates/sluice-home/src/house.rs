@@ -191,7 +191,7 @@ pub(crate) fn note(ground: &Ground, kind: &str, actor: &str, correlation: &str, 
     note_as(ground, &new_id().ok()?, kind, actor, correlation, data)
 }
 
-/// The same, under an id: whoever asks again after a crash has it written down once.
+/// The same, under an id: a caller that asks again after a crash has it written down once.
 pub(crate) fn note_as(
     ground: &Ground,
     id: &str,

@@ -211,7 +211,7 @@ impl Service {
     }
 
     /// Writes down who was turned away since an engine last ran, all of them at once. A store that is away is not waited for
-    /// long: whoever is not stored then is told of by the next engine, and once.
+    /// long: the next engine tells of those that are not stored then, once.
     pub fn turned_away_meanwhile(&self) {
         let deadline = Instant::now() + STORED_WITHIN;
         while let Some(meanwhile) = Meanwhile::take(&self.ground.places) {

@@ -36,7 +36,7 @@ pub(super) fn has_log(path: &Path) -> bool {
     log_of(path).metadata().is_ok_and(|log| log.len() > 0)
 }
 
-/// What is known of the file. Whoever asks takes this for a moment and never for as long as a copy takes: doors that wait for
+/// What is known of the file. A caller locks this for a moment and never for as long as a copy takes: doors that wait for
 /// one do not turn any more, and the watchdog of the engine would end it in the middle.
 #[derive(Debug)]
 enum Standing {
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn while_a_copy_is_made_everybody_is_answered_at_once() {
+    fn while_a_copy_is_made_every_check_answers_at_once() {
         let folder = tempfile::tempdir().unwrap();
         let (path, _) = store(folder.path());
         let held = Held::new(&path).unwrap();

@@ -121,7 +121,7 @@ impl Checkout {
         self.admin.join("index.lock")
     }
 
-    /// Whether the lock of the index is one of ours. Whoever has the turn knows that its maker is dead. A lock that is only
+    /// Whether the lock of the index is one of ours. The holder of the turn knows that its maker is dead. A lock that is only
     /// begun is ours if no git lives that could have made it; one that lives is waited for, for a bounded time.
     pub(super) fn is_locked_by_us(&self, repository: &Repository) -> bool {
         let deadline = Instant::now() + PATIENCE;
@@ -151,7 +151,7 @@ impl Checkout {
     }
 
     /// Takes the lock of the index, as git would. Another git is waited for, for a bounded time. The lock is never there
-    /// without our mark, in it or beside it, so that whoever comes after a power cut or a full disk knows whose it is.
+    /// without our mark, in it or beside it, so that recovery after a power cut or a full disk knows whose it is.
     pub(super) fn lock_index(&self) -> Result<(), GitError> {
         self.lock_index_by(|mark, lock| fs::hard_link(mark, lock))
     }

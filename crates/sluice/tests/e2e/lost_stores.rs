@@ -80,7 +80,7 @@ fn a_log_that_is_removed_under_its_engine_is_saved_with_its_store() {
 
 /// A command that only looks notices it too.
 #[test]
-fn a_log_that_is_removed_under_its_engine_is_missed_by_whoever_only_looks() {
+fn a_log_that_is_removed_under_its_engine_is_missed_by_a_command_that_only_looks() {
     let (home, kept, engine) = lose(|store| std::fs::remove_file(log_of(store)).unwrap());
     is_told(&home.sluice(&["task", "list"]), &["removed, moved or replaced", "store.db.saved-1"]);
     is_saved(&home, &kept, engine);
@@ -121,7 +121,7 @@ fn a_store_without_the_log_of_a_killed_engine_is_refused() {
     is_told(&doctor, &["store.db-wal is not there"]);
     std::fs::rename(&aside, &log).unwrap();
     assert!(home.json(&["task", "list"]).to_string().contains(&kept));
-    // Whoever does not have it any more says so, and so does whoever knows that another program took it into the file.
+    // An owner who lost it says so, and so does one who knows that another program took it into the file.
     home.kill_engine();
     drop(rusqlite::Connection::open(store(&home)).unwrap().execute_batch("SELECT * FROM owner"));
     assert!(!log.exists(), "SQLite takes the log into the file");
