@@ -26,6 +26,25 @@ fn id(path: &Path) -> io::Result<Id> {
     path.metadata().map(|about| (about.dev(), about.ino()))
 }
 
+/// A log as a writer has left it. SQLite begins it anew from time to time, and never makes it shorter while a writer is there.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LogFile {
+    id: Id,
+    bytes: u64,
+}
+
+impl LogFile {
+    fn at(path: &Path) -> Option<LogFile> {
+        let about = path.metadata().ok()?;
+        Some(LogFile { id: (about.dev(), about.ino()), bytes: about.len() })
+    }
+
+    /// Whether the log of this name still holds what was written to it.
+    fn is_there(&self, path: &Path) -> bool {
+        LogFile::at(path).is_some_and(|now| now.id == self.id && now.bytes >= self.bytes)
+    }
+}
+
 /// The log that SQLite keeps beside a file.
 pub(super) fn log_of(path: &Path) -> PathBuf {
     PathBuf::from(format!("{}-wal", path.display()))
@@ -41,7 +60,7 @@ pub(super) fn has_log(path: &Path) -> bool {
 #[derive(Debug)]
 enum Standing {
     /// It has its name as far as anything here knows, and so does this log, once a writer has seen it.
-    Here { log: Option<Id> },
+    Here { log: Option<LogFile> },
     /// It has lost its name, and a writer copies what is in it.
     Saving,
     /// What became of what was stored.
@@ -92,18 +111,28 @@ impl Held {
             Standing::Saving => return Err(self.gone(SAVING.to_owned())),
             Standing::Saved(became) => return Err(self.gone(became.clone())),
         };
-        let has_log = || log.is_none_or(|log| id(&self.log).is_ok_and(|now| now == log));
+        let has_log = || log.is_none_or(|log| log.is_there(&self.log));
         if self.has_its_name() && has_log() { Ok(()) } else { Err(self.gone(SAVING.to_owned())) }
     }
 
-    /// Whether what was stored over this connection stands in the file of this name and its log, which is noted at the first
-    /// time: it stays for as long as the connection does. If it does not, it is saved, and this returns when it is.
-    pub(super) fn check_stored(&self, connection: &Connection, log: &mut Option<Id>) -> Result<(), StoreError> {
-        let now = id(&self.log).ok();
-        *log = log.or(now);
-        let is_whole = now.is_some() && now == *log && self.has_its_name();
-        if let (true, Standing::Here { log }) = (is_whole, &mut *self.standing()) {
-            *log = now;
+    /// Whether a writer may go on with its log: one that was emptied takes what is written next, and the file is ruined when
+    /// that is brought into it.
+    pub(super) fn check_log(&self, connection: &Connection, log: Option<&LogFile>) -> Result<(), StoreError> {
+        match log.is_none_or(|log| log.is_there(&self.log)) {
+            true => Ok(()),
+            false => Err(self.lost(|| save(connection, &self.path))),
+        }
+    }
+
+    /// Whether what was stored over this connection stands in the file of this name and its log, which is noted: it stays for
+    /// as long as the connection does. If it does not, it is saved, and this returns when it is.
+    pub(super) fn check_stored(&self, connection: &Connection, log: &mut Option<LogFile>) -> Result<(), StoreError> {
+        let now = LogFile::at(&self.log);
+        let is_same = |now: &LogFile| log.is_none_or(|before| before.id == now.id);
+        if let (Some(now), true, Standing::Here { log: noted }) =
+            (now.filter(is_same), self.has_its_name(), &mut *self.standing())
+        {
+            (*noted, *log) = (Some(now), Some(now));
             return Ok(());
         }
         Err(self.lost(|| save(connection, &self.path)))

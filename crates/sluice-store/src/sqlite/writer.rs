@@ -12,7 +12,7 @@ use std::time::Duration;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::fault::Place;
-use super::held::{Held, Id};
+use super::held::{Held, LogFile};
 use crate::memory::system_time;
 use crate::ownership::Owner;
 use crate::{Append, Conflict, Cursor, Ownership, StoreError, StreamId, Writer, admit};
@@ -26,7 +26,7 @@ const MOST_BEHIND: u64 = 64;
 pub struct SqliteWriter {
     connection: Connection,
     file: Arc<Held>,
-    log: Option<Id>,
+    log: Option<LogFile>,
     place: Place,
     epoch: Option<u64>,
     knowledge: Knowledge,
@@ -62,7 +62,9 @@ impl SqliteWriter {
             let done = connection.prepare_cached(sql).and_then(|mut it| it.execute([]));
             done.map_err(|error| place.fault(error))
         };
-        let done = say("BEGIN IMMEDIATE").and_then(|_| {
+        // Only an owner makes the log shorter, when it gives the store up.
+        let sound = self.file.check_log(connection, self.log.as_ref().filter(|_| self.epoch.is_some()));
+        let done = sound.and_then(|()| say("BEGIN IMMEDIATE")).and_then(|_| {
             let answer = work(connection, &mut self.knowledge)?;
             say("COMMIT")?;
             self.file.check_stored(connection, &mut self.log)?;
@@ -116,6 +118,7 @@ impl Writer for SqliteWriter {
             connection.execute(sql, [epoch as i64]).map_err(|error| place.fault(error))?;
             Ok(())
         })?;
+        self.file.without_writer();
         // So that the file alone is the whole store: people copy it. A reader may be in the way, and then it is not.
         let _ = self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
         Ok(())

@@ -86,6 +86,21 @@ fn a_log_that_is_removed_under_its_engine_is_missed_by_a_command_that_only_looks
     is_saved(&home, &kept, engine);
 }
 
+/// What stood in the log alone is lost with it. The file is as it was, and nothing of the emptied log is brought into it.
+#[test]
+fn a_log_that_is_emptied_under_its_engine_does_not_ruin_the_store() {
+    let home = Home::new();
+    home.create("kept", "true", &["--no-spawn"]);
+    let engine = home.engine_pid();
+    let before = std::fs::read(store(&home)).unwrap();
+    std::fs::write(log_of(&store(&home)), "").unwrap();
+    is_told(&home.sluice(&["task", "list"]), &["removed, moved or replaced"]);
+    let late = home.sluice(&["task", "create", "late", "Late", "--harness", "demo", "--no-spawn"]);
+    assert_eq!(late.code, 6, "{late:?}");
+    process::until_gone(engine);
+    assert_eq!(std::fs::read(store(&home)).unwrap(), before, "it was written into");
+}
+
 /// The home is moved away. Its engine ends without touching what is made in its place, and everything is where the home is.
 #[test]
 fn a_home_that_is_moved_under_its_engine_is_whole_where_it_is() {
