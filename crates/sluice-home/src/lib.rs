@@ -27,6 +27,7 @@ mod hands;
 mod house;
 mod identity;
 mod ids;
+mod judged;
 mod lane;
 mod later;
 mod lists;

@@ -12,9 +12,10 @@ use sluice_api::problem::{Problem, Status};
 use sluice_core::task::input::Room;
 use sluice_core::task::state::{Workspace, WorkspaceName};
 use sluice_worker::session::SessionId;
-use sluice_worker::workspace::{Pool, WorkspaceName as Number};
+use sluice_worker::workspace::{Binding, Pool, WorkspaceName as Number};
 
 use crate::ground::{Ground, session_of};
+use crate::judged;
 
 /// For whom a worktree is promised.
 #[derive(Debug, PartialEq, Eq)]
@@ -179,10 +180,17 @@ fn is_given_back(ground: &Ground, pool: &Pool, number: &Number, task: &str) -> b
     match pool.lent_to(number) {
         Ok(None) => true,
         Ok(Some(binding)) if binding.task == task => true,
-        Ok(Some(binding)) => is_over(ground, &binding.task) && pool.release(number, &binding.task).is_ok(),
+        Ok(Some(Binding { task, .. })) => {
+            is_over(ground, &task) && pool.release(number, &task).is_ok() && is_kept(ground, &task)
+        }
         // What is wrong with it is said when it is lent.
         Err(_) => true,
     }
+}
+
+/// Whether nothing of a task that was judged is lost with its worktree.
+fn is_kept(ground: &Ground, task: &str) -> bool {
+    ground.tasks.load(task).and_then(|seen| seen.map_or(Ok(()), |seen| judged::keep(ground, &seen))).is_ok()
 }
 
 /// Whether a task to which a worktree was lent is known not to be open. One that cannot be read may be.

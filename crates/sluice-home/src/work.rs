@@ -41,7 +41,8 @@ pub(crate) fn of(ground: &Ground, seen: &Seen) -> Result<Work, Problem> {
 fn standing(tree: workspace::Tree) -> Standing {
     let head = match tree.head {
         workspace::Head::Branch(name) => Head::Branch(name),
-        workspace::Head::Rebasing(_) | workspace::Head::Detached => Head::Detached,
+        workspace::Head::Rebasing(name) => Head::Rebasing(name),
+        workspace::Head::Detached => Head::Detached,
     };
     let mut changed = tree.changed;
     let more = changed.len().saturating_sub(NAMED);

@@ -59,7 +59,9 @@ pub struct Standing {
 pub enum Head {
     /// This branch.
     Branch(String),
-    /// A commit without a branch, or one that is being rebased.
+    /// A commit without a branch, because this branch is being rebased.
+    Rebasing(String),
+    /// A commit without a branch.
     Detached,
 }
 

@@ -63,9 +63,17 @@ fn on_branch(ledger: &Ledger<'_>, standing: &Standing) -> Answered {
                 "`sluice task update {ASKED} --branch {name}` makes that the task's branch; or `git switch {branch}` there"
             ),
         ),
+        Head::Rebasing(name) => (
+            format!("in the middle of a rebase of `{name}`, at {at}"),
+            "`git rebase --continue` there finishes the rebase, and `git rebase --abort` takes it back".to_owned(),
+        ),
+        // Only a new branch is always safe: commits may be on the task's branch alone.
         Head::Detached => (
             format!("on no branch, at {at}"),
-            format!("`git switch -C {branch}` there puts `{branch}` on it; or `git switch {branch}` leaves it behind"),
+            format!(
+                "`git switch {branch}` there goes back; or `git switch -c NEW` there and `sluice task update {ASKED} \
+                 --branch NEW` make what stands there the task's work"
+            ),
         ),
     };
     let message = format!("Merge not allowed: the task's branch is `{branch}`, and its workspace stands {place}");

@@ -152,7 +152,11 @@ impl Player {
         let standing = match (std::mem::take(&mut self.work), verb) {
             (Work::Read(standing), "stands") => {
                 let name = rest.strip_prefix("on ").unwrap();
-                let head = if name == "nothing" { Head::Detached } else { Head::Branch(name.to_owned()) };
+                let head = match name.split_once(' ') {
+                    Some(("rebased", name)) => Head::Rebasing(name.to_owned()),
+                    Some(_) | None if name == "nothing" => Head::Detached,
+                    Some(_) | None => Head::Branch(name.to_owned()),
+                };
                 Standing { head, ..standing }
             }
             (Work::Read(standing), "dirties") => Standing { dirty: rest.to_owned(), ..standing },

@@ -14,6 +14,7 @@ use sluice_worker::workspace::{Binding, task_file};
 use super::Done;
 use crate::files;
 use crate::ground::{Ground, pool_name};
+use crate::judged;
 use crate::projects::{described, shown};
 use crate::tasks::Seen;
 use crate::undone::Undone;
@@ -53,6 +54,7 @@ pub(super) fn release(ground: &Arc<Ground>, seen: &Seen, workspace: &str) -> Don
         Err(_) => {} // there is none, or none that could be read
     }
     pool.release(&number, &seen.id).map_err(Undone::by)?;
+    judged::keep(ground, seen)?;
     Ok(Found::Nothing)
 }
 

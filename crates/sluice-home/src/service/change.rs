@@ -10,12 +10,12 @@ use sluice_engine::actor::{Remark, Said};
 use sluice_engine::host::Clock;
 use sluice_engine::reactor::{Message, Recorded};
 use sluice_worker::session::{Delivery, Say};
-use sluice_worker::workspace::Deleted;
 
 use super::{Service, Who, ask, begin, refused, room, wait};
 use crate::branches::Claimed;
 use crate::ground::session_id;
 use crate::hands;
+use crate::judged;
 use crate::projects::{described, git, shown};
 use crate::tasks::{Seen, stream};
 
@@ -147,14 +147,13 @@ impl Service {
             }
         }
         let seen = self.ground.tasks.find(&id)?;
-        let mut notes = self.put_away(&seen);
+        let mut notes = Vec::new();
         if let Ok((_, pool)) = self.ground.pool_of(&seen) {
-            match pool.delete_branch(&seen.state.about.branch, &id) {
-                Ok(Deleted::Kept(kept)) => notes.push(format!("its commits are kept as {}", kept.reference)),
-                Ok(Deleted::Deleted | Deleted::NotThere) => {}
-                Err(error) => notes.push(format!("its branch stays: {}", described(&error))),
-            }
+            judged::keep(&self.ground, &seen)?;
+            let deleted = pool.delete_branch(&seen.state.about.branch, &id);
+            notes.extend(deleted.err().map(|error| format!("its branch stays: {}", described(&error))));
         }
+        notes.extend(self.put_away(&seen));
         let task = self.ground.shown(&seen);
         self.remark(&id, Remark::Deleted)?;
         Ok(TaskAnswer { task, transition: None, notes, still_running: false })

@@ -12,6 +12,7 @@ use sluice_worker::workspace::Kept;
 
 use super::workspaces::word;
 use super::{Service, Who};
+use crate::judged;
 use crate::tasks::Seen;
 
 /// How long a person waits for what follows from a command.
@@ -44,6 +45,8 @@ impl Service {
         let mut notes = Vec::new();
         if transition.is_some() && !seen.card.open && who.is_person() {
             notes.extend(self.unmerged(&seen));
+            // A worktree that was given back has seen to it already. Not every task that ends has one.
+            notes.extend(judged::keep(&self.ground, &seen).err().map(|problem| not_kept(&problem)));
             notes.extend(self.put_away(&seen));
         }
         Ok(TaskAnswer { task: self.ground.shown(&seen), transition, notes, still_running })
@@ -108,6 +111,11 @@ impl Service {
         let effects = reports(&events, moved.turn);
         Ok(Some(Transition { from: name(moved.from), to: name(moved.to), effects }))
     }
+}
+
+/// What a person hears who may have to keep something themselves.
+fn not_kept(problem: &Problem) -> String {
+    format!("commits that were judged and are on no branch any more could not be kept: {}", problem.message)
 }
 
 /// Whether something that was set going by then is not done.

@@ -4,6 +4,7 @@
 //! default branch ignores too are caches: they stay where they are while the workspace does. Those that only the task's
 //! branch ignores may be work, and are moved aside. The branch itself stays.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -11,10 +12,10 @@ use std::path::{Path, PathBuf};
 
 use super::keep::{self, Kept, Kind, Note};
 use super::place;
-use super::risk::Risk;
+use super::risk::{KEPT, Risk, unreached};
 use super::site::{Binding, Site, gone};
 use super::{Pool, WorkspaceName};
-use crate::git::{GitError, path_of};
+use crate::git::{GitError, Repository, path_of};
 use crate::merge::Turn;
 
 /// What became of a branch that was to be deleted.
@@ -122,6 +123,29 @@ impl Pool {
         // What the settings say about a branch that is gone; most branches have none.
         repository.call().args(["config", "--remove-section", &format!("branch.{branch}")]).answer()?;
         Ok(kept.map_or(Deleted::Deleted, Deleted::Kept))
+    }
+
+    /// Keeps those of a task's commits that nothing reaches any more. What was merged is not lost, even if the commits
+    /// were made anew for that.
+    pub fn keep_commits(
+        &self,
+        commits: &BTreeSet<String>,
+        merged: Option<&str>,
+        branch: &str,
+        task: &str,
+    ) -> Result<(), GitError> {
+        let repository = self.repository();
+        if commits.is_empty() {
+            return Ok(());
+        }
+        let others: Vec<&str> = merged.into_iter().chain([KEPT]).collect();
+        for commit in unreached(repository, commits, &others)? {
+            // One that was just kept may reach it.
+            if !unreached(repository, &BTreeSet::from([commit.clone()]), &[KEPT])?.is_empty() {
+                keep_commit(repository, branch, &commit, task, Kind::Commits)?;
+            }
+        }
+        Ok(())
     }
 
     /// Keeps, then resets to the default branch.
@@ -243,7 +267,7 @@ impl Pool {
 
 /// Keeps the commits of a reference that is to go, unless something else reaches them.
 pub(crate) fn keep_tip(
-    repository: &crate::git::Repository,
+    repository: &Repository,
     reference: &str,
     branch: &str,
     tip: &str,
@@ -260,12 +284,16 @@ pub(crate) fn keep_tip(
             return Ok(Some(kept));
         }
     }
+    keep_commit(repository, branch, tip, task, Kind::Branch).map(Some)
+}
+
+fn keep_commit(repository: &Repository, branch: &str, tip: &str, task: &str, what: Kind) -> Result<Kept, GitError> {
     let mut note = Note::new(task);
     note.branch = Some(branch.to_owned());
     note.head = Some(tip.to_owned());
-    note.what = vec![Kind::Branch];
+    note.what = vec![what];
     let tree = repository.call().args(["rev-parse", "--verify", &format!("{tip}^{{tree}}")]).text()?;
-    keep::write(repository, &note, &tree).map(Some)
+    keep::write(repository, &note, &tree)
 }
 
 /// What git neither knows nor ignores, folders as a whole where nothing in them is known.

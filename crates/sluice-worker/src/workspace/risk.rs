@@ -14,10 +14,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::listed::Listed;
 use super::site::{Site, gone};
-use crate::git::{Changes, GitError, path_of, quote, shown};
+use crate::git::{Changes, GitError, Repository, path_of, quote, shown};
 
 /// How many lines of the worktree's own history are looked through for commits that were left behind.
 const HISTORY_LINES: usize = 1000;
+/// What is kept already, for git.
+pub(crate) const KEPT: &str = "--glob=refs/sluice/keep";
 
 /// A file as it lies on disk, without git's conversions.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -163,7 +165,7 @@ impl Risk {
     fn find_lost(&mut self, site: &Site) -> Result<(), GitError> {
         // What a branch is at is reached by it.
         if let (Some(head), None) = (&self.head, &self.changes.branch) {
-            self.head_lost = !unreached(site, &BTreeSet::from([head.clone()]), false)?.is_empty();
+            self.head_lost = !unreached(&site.repository, &BTreeSet::from([head.clone()]), &[])?.is_empty();
         }
         self.branch = self.changes.branch.clone().or_else(|| site.rebased());
         let mut candidates: BTreeSet<String> = self.marks.values().flatten().cloned().collect();
@@ -180,7 +182,7 @@ impl Risk {
             candidates.remove(head);
         }
         if !candidates.is_empty() {
-            self.lost = unreached(site, &candidates, true)?;
+            self.lost = unreached(&site.repository, &candidates, &[KEPT])?.into_iter().collect();
         }
         Ok(())
     }
@@ -199,16 +201,16 @@ fn changes(site: &Site, listed: &Listed) -> Result<Changes, GitError> {
     Ok(changes)
 }
 
-/// Those of the commits that no branch, remote or tag reaches; nor, if asked, what is kept already.
-fn unreached(site: &Site, commits: &BTreeSet<String>, kept_counts: bool) -> Result<BTreeSet<String>, GitError> {
-    let mut call =
-        site.call().args(["rev-list", "--ignore-missing", "--stdin", "--not", "--branches", "--remotes", "--tags"]);
-    if kept_counts {
-        call = call.arg("--glob=refs/sluice/keep");
-    }
+/// Those of the commits that no branch, remote or tag reaches, nor anything of `others`. The newest come first.
+pub(crate) fn unreached(
+    repository: &Repository,
+    commits: &BTreeSet<String>,
+    others: &[&str],
+) -> Result<Vec<String>, GitError> {
+    let how = ["--topo-order", "--ignore-missing", "--stdin", "--not", "--branches", "--remotes", "--tags"];
     let list: String = commits.iter().map(|commit| format!("{commit}\n")).collect();
-    let reached = call.input(list).text()?;
-    Ok(reached.lines().filter(|it| commits.contains(*it)).map(str::to_owned).collect())
+    let found = repository.call().arg("rev-list").args(how).args(others).input(list).text()?;
+    Ok(found.lines().filter(|it| commits.contains(*it)).map(str::to_owned).collect())
 }
 
 /// Commits that were checked out without a branch and then left, as the worktree's own history tells.

@@ -175,6 +175,73 @@ fn work_on_another_branch_is_the_tasks_once_a_person_names_it() {
     assert_eq!(home.git(&["rev-parse", "main"]), home.git(&["rev-parse", "better"]));
 }
 
+/// What the hint of a refused merge says.
+#[track_caller]
+fn hint(home: &Home, id: &str) -> String {
+    let said = home.sluice(&["task", "merge", id, "--json"]).json();
+    assert_eq!(said["error"]["code"], "not_on_branch", "{said}");
+    said["error"]["hint"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_judged_commit_that_no_branch_has_any_more_is_kept_and_told() {
+    let home = Home::new();
+    let more = "echo x > other; git add -A; git commit -qm other";
+    // name, what happens before the branch is put there, how the task ends
+    let rows = [
+        ("cancelled", "", vec!["task", "cancel", "--yes"]),
+        ("merged", more, vec!["task", "merge", "--force"]),
+        ("deleted", "", vec!["task", "delete", "--yes"]),
+    ];
+    for (name, before, ends) in rows {
+        let id = reviewed(&home, name, PASSES, &[]);
+        let folder = workspace(&home, &id);
+        let judged = sh(&home, &folder, "git rev-parse HEAD");
+        sh(&home, &folder, &format!("git switch -q --detach HEAD~1; {before}"));
+        let hint = hint(&home, &id);
+        assert!(!hint.contains("switch -C") && hint.contains(&format!("`git switch {name}`")), "{hint}");
+        assert!(
+            hint.contains(&format!("`git switch -c NEW` there and `sluice task update {id} --branch NEW`")),
+            "{hint}"
+        );
+        sh(&home, &folder, &format!("git switch -q -C {name}"));
+        assert_eq!(home.refused(&["task", "merge", &id]), "1 stale_verdict");
+        let said = home.sluice(&[&ends[..2], &[&id], &ends[2..]].concat()).done();
+        let told = format!("kept: commits; `sluice workspace restore {id} --number 1 --into FOLDER` brings it back");
+        assert!(said.stderr.contains(&told), "{name}: {said:?}");
+        let back = home.path(&format!("back-{name}"));
+        home.json(&["workspace", "restore", &id, "--number", "1", "--into", back.to_str().unwrap()]);
+        assert_eq!(sh(&home, &back, "git rev-parse HEAD"), judged, "{name}");
+    }
+}
+
+#[test]
+fn a_detached_head_becomes_the_tasks_work_as_the_hint_says_and_nothing_is_dropped() {
+    let home = Home::new();
+    let id = reviewed(&home, "brew", PASSES, &[]);
+    let folder = workspace(&home, &id);
+    let judged = sh(&home, &folder, "git rev-parse HEAD");
+    sh(&home, &folder, "git switch -q --detach HEAD~1; echo x > other; git add -A; git commit -qm other");
+    sh(&home, &folder, "git switch -q -c better");
+    home.json(&["task", "update", &id, "--branch", "better"]);
+    assert_eq!(home.refused(&["task", "merge", &id]), "1 stale_verdict");
+    assert_eq!(home.json(&["task", "merge", &id, "--force"])["task"]["status"], "done");
+    assert_eq!(home.git(&["rev-parse", "brew"]), judged);
+}
+
+#[test]
+fn in_the_middle_of_a_rebase_the_hint_is_about_that() {
+    let home = Home::new();
+    let id = reviewed(&home, "brew", PASSES, &[]);
+    let folder = workspace(&home, &id);
+    sh(&home, &folder, "! git rebase -q --force-rebase --exec false main");
+    let hint = hint(&home, &id);
+    assert!(hint.contains("`git rebase --continue`") && hint.contains("`git rebase --abort`"), "{hint}");
+    assert!(!hint.contains("switch"), "{hint}");
+    sh(&home, &folder, "git rebase --abort");
+    assert_eq!(home.json(&["task", "merge", &id])["task"]["status"], "done");
+}
+
 #[test]
 fn a_branch_without_work_is_not_merged_and_one_merged_by_hand_is() {
     let home = Home::new();
