@@ -132,6 +132,7 @@ fn answered(ledger: &mut Ledger<'_>, input: &Input) -> Answered {
         | Answer::Respawn
         | Answer::Update
         | Answer::Clear
+        | Answer::Await
         | Answer::Follow
         | Answer::Settle
         | Answer::Report => carry_out(ledger, input, false),
@@ -166,6 +167,7 @@ fn carry_out(ledger: &mut Ledger<'_>, input: &Input, watching: bool) -> Answered
                 ledger.heard(place, session::Change::Started, again);
             }
         }
+        Input::RunReopened { run } => runs::reopened(ledger, run),
         Input::RunEnded { run, end, why, own, evidence } => runs::ended(ledger, run, *end, why, *own, evidence),
         Input::EffectDone { key, outcome } => outcomes::done(ledger, *key, outcome),
     }
@@ -199,6 +201,7 @@ fn may_ask(ledger: &Ledger<'_>, input: &Input) -> Answered {
             | Input::Update { .. }
             | Input::SessionExited { .. }
             | Input::SessionAdopted { .. }
+            | Input::RunReopened { .. }
             | Input::RunEnded { .. }
             | Input::EffectDone { .. } => Ok(()),
             Input::Spawn { .. }

@@ -119,7 +119,7 @@ impl Follower {
 
     fn act_on(&mut self, ground: &Arc<Ground>, page: &[Logged]) -> Result<(), Unavailable> {
         let mut touched = BTreeMap::new();
-        let mut ended = BTreeSet::new();
+        let (mut ended, mut reopened) = (BTreeSet::new(), BTreeSet::new());
         let mut waiting = BTreeSet::new();
         let mut moved = BTreeSet::new();
         for logged in page {
@@ -129,8 +129,10 @@ impl Follower {
             let Some(id) = runs::id_of(&logged.stream) else { continue };
             self.learn(id, logged);
             touched.insert(id, logged.number);
-            if ["run.completed", "run.failed", "run.cancelled"].contains(&logged.event.kind.as_str()) {
-                ended.insert(id);
+            match logged.event.kind.as_str() {
+                "run.completed" | "run.failed" | "run.cancelled" => drop(ended.insert(id)),
+                "run.reopened" => drop(reopened.insert(id)),
+                _ => {}
             }
         }
         touched.retain(|id, number| !ground.mirrors.has(id, *number));
@@ -140,6 +142,10 @@ impl Follower {
                 evidence::conclude(ground, &seen);
                 waiting.extend(Some(seen.state.given.origin.task.clone()).filter(|task| !task.is_empty()));
             }
+        }
+        for id in reopened {
+            let seen = noted(ground, id, ground.tasks.load_run(id))?.flatten();
+            waiting.extend(seen.map(|seen| seen.state.given.origin.task.clone()).filter(|task| !task.is_empty()));
         }
         for task in &waiting {
             noted(ground, task, state_runs::look(ground, task))?;

@@ -52,13 +52,18 @@ fn is_own(run: &SeenRun, from: &str, to: &str) -> bool {
     stands_at == to
 }
 
-/// If the run of a task's state has ended and the task has not heard of it, it does.
+/// If the run of a task's state has ended, or goes on after it failed, and the task has not heard of it, it does.
 pub(crate) fn look(ground: &Arc<Ground>, task: &str) -> Result<(), Problem> {
     let Some(seen) = ground.tasks.load(task)? else { return Ok(()) };
     let Some(mine) = seen.state.run_here() else { return Ok(()) };
     let run = ground.tasks.load_run(&mine.id)?;
     let (end, why) = match run.as_ref().map(|run| run.state.end.clone()) {
-        Some(None) => return Ok(()),
+        Some(None) => {
+            if mine.end.is_some() {
+                ground.input(task, Input::RunReopened { run: mine.id.clone() });
+            }
+            return Ok(());
+        }
         Some(Some(End::Completed { summary })) => (RunEnd::Completed, summary),
         Some(Some(End::Failed { error })) => (RunEnd::Failed, error),
         Some(Some(End::Cancelled { reason })) => (RunEnd::Cancelled, reason),

@@ -107,7 +107,9 @@ impl TaskState {
                 }
             }
             Event::RunStarted { turn, run, began } => {
-                let (id, began, accompanied) = (run.clone(), began.clone(), self.has_living_agent());
+                // One that was opened again is the same.
+                let before = self.run.as_ref().is_some_and(|before| before.id == *run && before.accompanied);
+                let (id, began, accompanied) = (run.clone(), began.clone(), before || self.has_living_agent());
                 self.run = Some(TaskRun { id, turn: *turn, end: None, began, accompanied });
             }
             Event::RunEnded { run: id, end, judged, .. } => {

@@ -198,6 +198,11 @@ pub enum Input {
         /// Which.
         session: SessionId,
     },
+    /// The run of the present state, which had failed, goes on.
+    RunReopened {
+        /// Which.
+        run: String,
+    },
     /// The run of the present state has ended, as far as its watcher knows.
     RunEnded {
         /// Which.
@@ -321,6 +326,7 @@ kinds! {
     ClearAttention = "clear attention",
     SessionExited = "session exited",
     SessionAdopted = "session adopted",
+    RunReopened = "run reopened",
     RunEnded = "run ended",
     EffectDone = "effect done",
 }
@@ -340,6 +346,7 @@ impl Input {
             | Input::ClearAttention { by } => *by,
             Input::SessionExited { .. }
             | Input::SessionAdopted { .. }
+            | Input::RunReopened { .. }
             | Input::RunEnded { .. }
             | Input::EffectDone { .. } => Asker::Engine,
         }

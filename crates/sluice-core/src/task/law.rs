@@ -27,6 +27,8 @@ pub enum Answer {
     Watch,
     /// Notes what became of the session.
     Note,
+    /// Waits for the run of its state again, if it is that one, and is no longer marked with its end.
+    Await,
     /// Moves as the run of its state ended, if it is that one; where it cannot, it is marked.
     Follow,
     /// Settles the hook that waited for it, and goes on to the next.
@@ -55,8 +57,9 @@ pub fn answer(phase: Phase, input: InputKind) -> Answer {
         (Waiting | Standing | Settling, I::SessionExited) => Answer::Watch,
         (Closing, I::SessionExited) => Answer::Note,
         (Waiting | Standing | Settling | Closing, I::SessionAdopted) => Answer::Note,
+        (Waiting | Standing | Settling, I::RunReopened) => Answer::Await,
         (Waiting | Standing | Settling, I::RunEnded) => Answer::Follow,
-        (Closing | Finished, I::RunEnded) => Answer::Ignore,
+        (Closing | Finished, I::RunReopened | I::RunEnded) => Answer::Ignore,
         (Settling | Closing, I::EffectDone) => Answer::Settle,
         (Waiting | Standing, I::EffectDone) => Answer::Report,
         (Finished, I::SessionExited | I::SessionAdopted | I::EffectDone) => Answer::Ignore,
@@ -145,6 +148,7 @@ fn words(answer: Answer) -> String {
         Answer::Clear => "clears".into(),
         Answer::Watch => "watches".into(),
         Answer::Note => "notes".into(),
+        Answer::Await => "awaits".into(),
         Answer::Follow => "follows".into(),
         Answer::Settle => "settles".into(),
         Answer::Report => "reports".into(),

@@ -10,7 +10,7 @@ use super::ledger::Ledger;
 use super::moves;
 use super::outcomes::settlement;
 use super::session::Place;
-use super::state::{Attention, Checked, Job, Stood};
+use super::state::{Attention, Checked, Job, Stood, TaskRun};
 use crate::lifecycle::{Lifecycle, StateId};
 use crate::machine::{Refusal, RefusalCode};
 
@@ -120,6 +120,16 @@ pub(super) fn ended(ledger: &mut Ledger<'_>, run: &str, end: RunEnd, why: &str, 
         Some((to, Ok(edge))) => moves::take(ledger, Some(edge), to, Asker::Engine, evidence),
         Some((_, Err(refusal))) => ledger.mark(stays(&refusal.message)),
         None => ledger.mark(stays(why)),
+    }
+}
+
+/// The run of this state had failed and goes on: it is as if it had just been started, and its end will be heard.
+pub(super) fn reopened(ledger: &mut Ledger<'_>, run: &str) {
+    let failed = |mine: &&TaskRun| mine.id == run && mine.end.is_some();
+    let Some(TaskRun { id: run, turn, began, .. }) = ledger.state.run_here().filter(failed).cloned() else { return };
+    ledger.record(Event::RunStarted { turn, run, began });
+    if matches!(ledger.state.attention, Some(Attention::RunEnded { .. })) {
+        ledger.clear_attention();
     }
 }
 

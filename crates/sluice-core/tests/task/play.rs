@@ -268,6 +268,7 @@ impl Player {
             "killed" => Input::SessionExited { session: self.session(rest), exit: Exit::Signal(9), evidence },
             "lost" => Input::SessionExited { session: self.session(rest), exit: Exit::Lost, evidence },
             "adopt" => Input::SessionAdopted { session: self.session(rest) },
+            "run-reopened" => Input::RunReopened { run: rest.to_owned() },
             "run-ended" => {
                 let words: Vec<&str> = rest.splitn(3, ' ').collect();
                 let end = match words[1] {

@@ -101,7 +101,10 @@ fn input(lifecycle: &Lifecycle, state: &TaskState, known: &[Effect], throw: &Thr
         13 | 14 => {
             let end = [RunEnd::Completed, RunEnd::Failed, RunEnd::Cancelled][usize::from(throw.body % 3)];
             let run = state.run.as_ref().filter(|_| throw.flag).map_or("r0".to_owned(), |run| run.id.clone());
-            Input::RunEnded { run, end, why: String::new(), own: throw.flag, evidence }
+            match throw.which % 4 {
+                0 => Input::RunReopened { run },
+                _ => Input::RunEnded { run, end, why: String::new(), own: throw.flag, evidence },
+            }
         }
         _ => {
             let newest = known.iter().rev().find(|effect| matches!(effect.key, EffectKey::Job { .. }));

@@ -11,6 +11,7 @@ use sluice_api::run::{AnswerQuestion, StartRun, StepSays};
 use sluice_core::machine::RefusalCode;
 use sluice_core::recipe::{Data, FailureKind, StepId};
 use sluice_core::run::{Ask, ByHand, End, Input, Kind, Outcome, Report, Speaker, StepState};
+use sluice_core::task::Input as TaskInput;
 use sluice_engine::actor::Said;
 use sluice_engine::reactor::{Message, Recorded};
 use sluice_engine::run_actor::RunActor;
@@ -18,11 +19,12 @@ use sluice_store::{Query, Summary};
 use sluice_worker::session::Stream;
 
 use super::page::{Part, Wanted, newest};
-use super::{ANSWER_WITHIN, Chosen, Service, Started, Who, start_as, wait};
+use super::{ANSWER_WITHIN, Chosen, Service, Started, Who, ask, start_as, wait};
 use crate::bounds::{LONGEST_SUMMARY, cut};
 use crate::ground::Ground;
 use crate::projects::described;
 use crate::runs::{SeenRun, id_of, stream};
+use crate::tasks;
 use crate::view_run;
 use crate::workbench::{data, sweep};
 
@@ -297,7 +299,15 @@ impl Service {
     ) -> Result<SeenRun, Problem> {
         let seen = self.run(id)?;
         let step = step.map(|name| seen.step(name)).transpose()?;
-        self.tell_run(who, &seen.id, Input::Retry { step, guidance })
+        let seen = self.tell_run(who, &seen.id, Input::Retry { step, guidance })?;
+        let task = &seen.state.given.origin.task;
+        if !task.is_empty() {
+            // So that it does not look for a person any more when this is answered. A task that cannot be told now
+            // hears of it with the next look at its run.
+            let _ = ask(&self.ground, task, TaskInput::RunReopened { run: seen.id.clone() });
+            self.ground.tasks.refresh(&tasks::stream(task));
+        }
+        Ok(seen)
     }
 
     /// Answers a question: `RUN` if it has one, or `RUN/NUMBER`.

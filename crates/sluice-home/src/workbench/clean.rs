@@ -84,6 +84,7 @@ impl Clean {
             | TaskInput::ClearAttention { .. }
             | TaskInput::SessionExited { .. }
             | TaskInput::SessionAdopted { .. }
+            | TaskInput::RunReopened { .. }
             | TaskInput::RunEnded { .. }
             | TaskInput::EffectDone { .. }) => said,
         }

@@ -188,6 +188,34 @@ fn a_run_that_a_person_gave_up_marks_the_task_and_is_started_again() {
 }
 
 #[test]
+fn a_run_that_is_tried_again_is_waited_for_again() {
+    let home = Home::new();
+    let go = home.pipe("go");
+    checked(&home, &format!("test -e \"$SLUICE_HOME/again\" || exit 1\ncat {}\ntest -e \"$SLUICE_HOME/fine\"", go.path()));
+    definition(&home, CHECKED, &LIFECYCLE.replace(", failed: working", ""));
+    let id = create(&home);
+    let marked = |task: &Value| !task["attention"].is_null();
+    let run = run_of(&home, &id, 1);
+    home.until(&id, "marked", marked);
+    std::fs::write(home.place().join("again"), "").unwrap();
+    home.json(&["run", "retry", &run]);
+    let task = home.task(&id);
+    assert_eq!((&task["attention"], &task["needs_person"]), (&Value::Null, &false.into()), "{task:#}");
+    assert!(home.sluice(&["task", "merge", &id]).code == 1);
+    // Failing again it is told again, and it can be tried again.
+    go.let_go();
+    let task = home.until(&id, "marked", marked);
+    assert!(text(&task["attention"]).starts_with(&format!("its run {run} has failed")), "{task:#}");
+    std::fs::write(home.place().join("fine"), "").unwrap();
+    home.json(&["run", "retry", &run]);
+    let mut waits = home.command(&["task", "wait", &id, "--status", "reviewing"]).spawn().unwrap();
+    go.let_go();
+    assert_eq!(waits.wait().unwrap().code(), Some(0));
+    assert_eq!(home.task(&id)["attention"], Value::Null);
+    assert_eq!(runs(&home).len(), 1);
+}
+
+#[test]
 fn a_task_is_not_created_where_its_runs_could_not_be_started() {
     let home = Home::new();
     definition(&home, CHECKED, LIFECYCLE);
