@@ -86,6 +86,11 @@ pub struct Health {
     pub serves: Option<String>,
 }
 
+/// The address of the engine that `SLUICE_URL` names.
+pub fn named() -> Option<String> {
+    std::env::var("SLUICE_URL").ok().filter(|value| !value.is_empty())
+}
+
 impl Client {
     /// The engine behind this socket.
     pub fn new(socket: &Path) -> Self {
@@ -95,8 +100,7 @@ impl Client {
     /// The engine that `SLUICE_URL` names, with the token in `SLUICE_TOKEN`; `None` when it names none. `SLUICE_CA` is
     /// a file with the certificates to trust instead of the system's.
     pub fn of_environment() -> Result<Option<Self>, Problem> {
-        let url = std::env::var("SLUICE_URL").ok().filter(|value| !value.is_empty());
-        url.map(|url| Client::at(&url)).transpose()
+        named().map(|url| Client::at(&url)).transpose()
     }
 
     /// The engine at this address, with the token in `SLUICE_TOKEN`.

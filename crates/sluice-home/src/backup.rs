@@ -32,7 +32,8 @@ pub fn copy(store: &Store, file: &Path) -> Result<(), Problem> {
         if error.kind() == std::io::ErrorKind::StorageFull {
             return Problem::unavailable(format!("{name} cannot be written: {error}")).hint(ROOM);
         }
-        Problem::bad_request(format!("{name} cannot be written: {error}")).hint("name a file in a folder of yours")
+        let message = format!("{name} cannot be written: {error}");
+        Problem::new(Status::Refused, "cannot_write", message).hint("name a file in a folder of yours")
     })?;
     let copied = whole(store).and_then(|()| store.backup(file).map_err(|error| failed(&error))).and_then(|()| {
         let copy = Store::open(&format!("sqlite:{}", file.display())).map_err(|error| failed(&error))?;
@@ -67,13 +68,30 @@ pub fn look(file: &Path, log: Log) -> Result<Store, Problem> {
     if !file.is_file() {
         return Err(Problem::not_found(format!("there is no file {}", file.display())));
     }
-    let copied = Store::open_file(file, log).map_err(|error| failed(&error))?;
-    match whole(&copied) {
-        Ok(()) => Ok(copied),
-        Err(problem) if problem.code == Problem::DAMAGED => {
-            Err(Problem::new(Status::Refused, "unusable_copy", format!("{} is damaged", file.display())))
+    let copied = Store::open_file(file, log).map_err(|error| unusable(file, &error))?;
+    let found = copied.verify().map_err(|error| unusable(file, &error))?;
+    match found.first() {
+        None => Ok(copied),
+        Some(damage) => Err(spoilt(format!("{} is damaged ({})", file.display(), damage.why))),
+    }
+}
+
+/// A copy that nothing can be restored from. What is said is about that file, and not about the store of the home.
+fn spoilt(message: String) -> Problem {
+    Problem::new(Status::Unavailable, "unusable_copy", message).hint(
+        "nothing was changed, and the home has the store that it had; name another file that `sluice backup` wrote",
+    )
+}
+
+fn unusable(file: &Path, error: &StoreError) -> Problem {
+    let file = file.display();
+    match error {
+        StoreError::NotAStore { detail, .. } => spoilt(format!("{file} is no backup of Sluice ({detail})")),
+        StoreError::Corrupt { detail, .. } => spoilt(format!("{file} is damaged ({detail})")),
+        StoreError::TooNew { .. } | StoreError::NoLog { .. } => {
+            Problem::new(Status::Refused, "unusable_copy", described(error))
         }
-        Err(problem) => Err(problem),
+        other => closed(other),
     }
 }
 
@@ -95,7 +113,7 @@ pub fn restore(places: &Places, file: &Path, log: Log) -> Result<Option<String>,
     let copied = look(file, log)?;
     let next = beside(&present, ".restoring");
     discard(&next);
-    let replaced = copied.backup(&next).map_err(|error| failed(&error)).and_then(|()| {
+    let replaced = copied.backup(&next).map_err(|error| unusable(file, &error)).and_then(|()| {
         drop(copied);
         replace(&next, &present).map_err(|error| {
             let message = format!("the store {} cannot be replaced: {error}", present.display());
@@ -150,10 +168,7 @@ fn free(path: &Path) -> PathBuf {
 
 fn failed(error: &StoreError) -> Problem {
     match error {
-        StoreError::NotAStore { .. }
-        | StoreError::TooNew { .. }
-        | StoreError::NoLog { .. }
-        | StoreError::Corrupt { .. } => Problem::new(Status::Refused, "unusable_copy", described(error)),
+        StoreError::Corrupt { .. } => Problem::damaged(described(error)),
         other => closed(other),
     }
 }

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use serde::Serialize;
-use sluice_api::Problem;
 use sluice_api::workspace::WorkspaceList;
+use sluice_api::{Client, Problem};
 use sluice_store::{Meaning, Store};
 
 use crate::attached::{self, Choice};
@@ -79,6 +79,21 @@ pub enum Sign {
     Silent,
     /// None runs.
     None,
+}
+
+/// The engine that `SLUICE_URL` names. The rest is about this machine, and so that is said first.
+pub fn elsewhere(places: &Places, url: &str) -> Finding {
+    let rest = format!("the rest is about this machine and its home {}", places.home().display());
+    match Client::at(url).and_then(|client| client.health()) {
+        Ok(health) => {
+            finding("SLUICE_URL", Health::Ok, format!("{url} answers (version {}); {rest}", health.version), None)
+        }
+        Err(problem) => {
+            let found = format!("{url} cannot be asked: {}; {rest}", problem.message);
+            let remedy = problem.hint.unwrap_or_else(|| "mend that, or unset SLUICE_URL to ask the engine here".into());
+            finding("SLUICE_URL", Health::Broken, found, Some(&remedy))
+        }
+    }
 }
 
 /// Looks at everything. An engine that runs has the store. `deep`: everything in it is read.

@@ -215,7 +215,7 @@ fn runs_must_be_startable(ground: &Ground, project: &Project, lifecycle: &Lifecy
                 lifecycle.name, run.recipe, state.name, problem.message
             ),
             code: "unusable_workflow".into(),
-            status: Status::Refused,
+            status: if problem.status == Status::NotFound { Status::NotFound } else { Status::Refused },
             ..problem
         })?;
     }

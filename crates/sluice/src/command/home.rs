@@ -3,7 +3,7 @@
 use rustix::event::{PollFd, PollFlags, poll};
 use serde_json::{Value, json};
 use sluice_api::Client;
-use sluice_api::client::escape;
+use sluice_api::client::{escape, named};
 use sluice_home::backup::Log;
 use sluice_home::doctor::Sign;
 
@@ -105,6 +105,12 @@ pub(crate) fn backup(arguments: &Backup, output: Output) -> Result<Exit, Failure
 
 pub(crate) fn restore(arguments: &Restore, output: Output) -> Result<Exit, Failure> {
     let places = places()?;
+    let home = places.home().display().to_string();
+    if let Some(url) = named() {
+        let message = format!("SLUICE_URL names {url}, and only a home of this machine can be restored");
+        return Err(Failure::new(Exit::Usage, "bad_request", message)
+            .hint(format!("restore that one on its own machine; without SLUICE_URL this restores {home}")));
+    }
     crate::engine::make_home(&places)?;
     // What is no copy ends nobody. And nobody starts an engine before the copy is in its place.
     let log = if arguments.without_log { Log::MayBeMissing } else { Log::Needed };
@@ -115,9 +121,11 @@ pub(crate) fn restore(arguments: &Restore, output: Output) -> Result<Exit, Failu
     }
     let aside = sluice_home::backup::restore(&places, &arguments.file, log)?;
     match output {
-        Output::Json => print_json(&json!({ "restored": arguments.file.display().to_string(), "aside": aside })),
+        Output::Json => {
+            print_json(&json!({ "restored": arguments.file.display().to_string(), "home": home, "aside": aside }))
+        }
         Output::People => {
-            say(&format!("restored from {}", arguments.file.display()));
+            say(&format!("the home {home} is restored from {}", arguments.file.display()));
             aside.iter().for_each(|path| say(&format!("the store before it is kept as {path}")));
         }
     }
@@ -132,7 +140,8 @@ pub(crate) fn doctor(arguments: &Doctor, output: Output) -> Result<Exit, Failure
         // It runs all the same, and the rest can be looked at without it.
         Err(_) => (None, Sign::Silent),
     };
-    let mut findings = sluice_home::doctor::examine(&places, sign, arguments.deep);
+    let mut findings: Vec<_> = named().map(|url| sluice_home::doctor::elsewhere(&places, &url)).into_iter().collect();
+    findings.extend(sluice_home::doctor::examine(&places, sign, arguments.deep));
     // Who is known to whom only the engine can say; if none runs, none is started for it.
     let list = engine.and_then(|engine| engine.get("/v1/workspaces").ok());
     findings.extend(sluice_home::doctor::worktrees(list.as_ref()));

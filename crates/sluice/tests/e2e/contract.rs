@@ -230,7 +230,14 @@ fn a_backup_is_the_same_board() {
     // What is no copy ends nobody.
     let (junk, engine) = (home.path("README.md").display().to_string(), home.engine_pid());
     std::fs::write(&junk, "# Coffee\n").unwrap();
-    assert_eq!(home.refused(&["restore", &junk]), "1 unusable_copy");
+    assert_eq!(home.refused(&["restore", &junk]), "6 unusable_copy");
+    let (cut, whole) = (home.path("cut.db").display().to_string(), std::fs::read(&file).unwrap());
+    std::fs::write(&cut, &whole[..whole.len() / 2]).unwrap();
+    let refused = home.sluice(&["restore", &cut]);
+    assert_eq!(refused.code, 6, "{refused:?}");
+    assert!(refused.stderr.contains(&format!("{cut} is damaged")), "{refused:?}");
+    assert!(!refused.stderr.contains("stop the engine") && refused.stderr.contains("sluice backup"), "{refused:?}");
+    assert_eq!(home.refused(&["backup", "/nowhere/copy.db"]), "1 cannot_write");
     assert_eq!(home.refused(&["restore", "nowhere"]), "3 not_found");
     home.json(&["task", "list"]);
     assert_eq!(home.engine_pid(), engine);

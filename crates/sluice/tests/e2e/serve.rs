@@ -154,6 +154,14 @@ fn commands_work_from_elsewhere() {
     assert_eq!(home.task(&id)["summary"], "From afar");
     assert!(ask(&["events", "--type", "task.created"]).done().stdout.contains("task.created"));
     assert_eq!(ask(&["task", "show", "nobody", "--json"]).refusal(), "3 not_found");
+    // What is about a home itself is about the one here, and says so.
+    let here = home.path("elsewhere").display().to_string();
+    let refused = ask(&["restore", "copy.db"]);
+    assert_eq!(refused.code, 2, "{refused:?}");
+    assert!(refused.stderr.contains(&served.url) && refused.stderr.contains(&here), "{refused:?}");
+    let doctor = ask(&["doctor"]);
+    let first = doctor.stdout.lines().next().unwrap();
+    assert!(first.starts_with("ok       SLUICE_URL") && first.contains("answers") && first.contains(&here), "{first}");
     assert!(!home.path("elsewhere").exists(), "no home is needed to ask another");
 
     let mut without = home.command(&["task", "list", "--json"]);
@@ -162,6 +170,9 @@ fn commands_work_from_elsewhere() {
     let mut nowhere = home.command(&["task", "list", "--json"]);
     let nowhere = run(nowhere.env("SLUICE_URL", "http://127.0.0.1:1").env("SLUICE_TOKEN", &secret));
     assert_eq!(nowhere.refusal(), "6 engine_gone");
+    let mut doctor = home.command(&["doctor"]);
+    let doctor = run(doctor.env("SLUICE_URL", "http://127.0.0.1:1").env("SLUICE_TOKEN", &secret));
+    assert!(doctor.stdout.starts_with("broken   SLUICE_URL"), "{doctor:?}");
     assert!(!format!("{nowhere:?}").contains(&secret));
 }
 

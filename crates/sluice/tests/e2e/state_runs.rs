@@ -191,7 +191,10 @@ fn a_run_that_a_person_gave_up_marks_the_task_and_is_started_again() {
 fn a_run_that_is_tried_again_is_waited_for_again() {
     let home = Home::new();
     let go = home.pipe("go");
-    checked(&home, &format!("test -e \"$SLUICE_HOME/again\" || exit 1\ncat {}\ntest -e \"$SLUICE_HOME/fine\"", go.path()));
+    checked(
+        &home,
+        &format!("test -e \"$SLUICE_HOME/again\" || exit 1\ncat {}\ntest -e \"$SLUICE_HOME/fine\"", go.path()),
+    );
     definition(&home, CHECKED, &LIFECYCLE.replace(", failed: working", ""));
     let id = create(&home);
     let marked = |task: &Value| !task["attention"].is_null();
@@ -221,7 +224,7 @@ fn a_task_is_not_created_where_its_runs_could_not_be_started() {
     definition(&home, CHECKED, LIFECYCLE);
     let arguments = ["task", "create", "brew", "Brew", "--harness", "demo", "--workflow", CHECKED, "--json"];
     let ran = home.sluice(&arguments);
-    assert_eq!(ran.refusal(), "1 unusable_workflow", "{ran:?}");
+    assert_eq!(ran.refusal(), "3 unusable_workflow", "{ran:?}");
     let message = ran.json()["error"]["message"].as_str().unwrap().to_owned();
     assert!(message.contains("`agent-review`") && message.contains("there is no recipe or file `verify`"), "{message}");
     for (recipe, why) in [
