@@ -84,3 +84,15 @@ fn pages_show_lines_of_their_example() {
         }
     }
 }
+
+#[test]
+fn the_blocks_of_the_page_about_lifecycles_are_a_whole_file() {
+    let page = std::fs::read_to_string(root().join("docs/writing-a-lifecycle.md")).unwrap();
+    let blocks = page.split("```yaml\n").skip(1).map(|rest| rest.split("```").next().unwrap());
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("mine.yml");
+    std::fs::write(&file, blocks.collect::<String>()).unwrap();
+    let answer = run(&["check", file.to_str().unwrap(), "--json"]);
+    assert_eq!((answer.code, answer.findings()), (0, Vec::new()));
+    assert_eq!(answer.json()["notes"].as_array().unwrap().len(), 3, "as the page says");
+}
