@@ -10,11 +10,13 @@ use sluice_api::Problem;
 use sluice_api::project::Project;
 use sluice_api::task::Task;
 use sluice_core::task::session::{Session, SessionId as Number};
+use sluice_core::task::state::Attention;
 use sluice_core::task::{Event, Evidence, Input};
 use sluice_engine::actor::{Remark, Said};
 use sluice_engine::codec::task_event;
 use sluice_engine::host::{Keep, Reporter};
 use sluice_engine::reactor::Message;
+use sluice_worker::merge::PUSHED_LATER;
 use sluice_worker::process::Identity;
 use sluice_worker::session::SessionId;
 use sluice_worker::taskfile::Forgery;
@@ -251,7 +253,15 @@ impl Ground {
         let ids = alive.filter_map(|session| session_id(&seen.id, session.agent()?.id).ok());
         let idle_seconds = ids.filter_map(|id| self.sessions.idle_seconds(&id).ok()).min();
         let (tmux_session, is_gone, waits) = (self.tmux_session(seen), self.is_gone(seen), self.waits.of(&seen.id));
-        view::task(seen, Beside { tmux_session, idle_seconds, is_gone, waits })
+        let mut shown = view::task(seen, Beside { tmux_session, idle_seconds, is_gone, waits });
+        if let Some(Attention::NotPushed(why)) = &seen.state.attention
+            && self.pool_of(seen).is_ok_and(|(_, pool)| pool.repository().is_pushed().unwrap_or(false))
+        {
+            // A person has pushed it since. What else the task has to say stands behind that.
+            let later = why.split_once(PUSHED_LATER).map(|(_, later)| later.trim_start_matches("; "));
+            shown.attention = later.filter(|later| !later.is_empty()).map(str::to_owned);
+        }
+        shown
     }
 
     /// Whether none of the sessions that a task takes for living is there: after a start of the machine the task hears

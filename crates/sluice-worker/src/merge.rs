@@ -411,6 +411,9 @@ fn is_work(repository: &Repository, branch: &str, work: &str, start: &str) -> Re
     Ok(false)
 }
 
+/// How the words about a push that failed end.
+pub const PUSHED_LATER: &str = "pushes it later";
+
 fn push(repository: &Repository, remote: Option<&str>, commit: &str) -> Pushed {
     let Some(remote) = remote else { return Pushed::NoRemote };
     let default = repository.default_branch();
@@ -420,7 +423,7 @@ fn push(repository: &Repository, remote: Option<&str>, commit: &str) -> Pushed {
     }
     match repository.push(remote, default, false) {
         Ok(()) => Pushed::Done,
-        Err(error) => Pushed::Failed(format!("{error}; `git push {remote} {default}` pushes it later")),
+        Err(error) => Pushed::Failed(format!("{error}; `git push {remote} {default}` {PUSHED_LATER}")),
     }
 }
 

@@ -33,6 +33,16 @@ impl Repository {
         self.push(&remote, branch, true)
     }
 
+    /// Whether the remote has all of the default branch, as last seen here: a push notes what the remote has then.
+    pub fn is_pushed(&self) -> Result<bool, GitError> {
+        let default = self.default_branch();
+        let Some(remote) = self.remote()? else { return Ok(false) };
+        match (self.branch_commit(default)?, self.commit(&format!("refs/remotes/{remote}/{default}"))?) {
+            (Some(here), Some(there)) => self.is_ancestor(&here, &there),
+            (Some(_) | None, _) => Ok(false),
+        }
+    }
+
     /// Pushes a branch, with the user's hooks: that of LFS brings the files along.
     pub(crate) fn push(&self, remote: &str, branch: &str, upstream: bool) -> Result<(), GitError> {
         let mut call = self.call().network().hooks().args(["push", "--quiet"]);

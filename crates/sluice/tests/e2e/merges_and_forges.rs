@@ -3,6 +3,8 @@
 
 use std::path::PathBuf;
 
+use serde_json::Value;
+
 use super::home::{Home, Ran, run};
 use super::merges::sh;
 
@@ -256,9 +258,11 @@ fn a_branch_on_the_remote_stays_when_the_merge_was_not_pushed() {
         let (status, why) = skipped(&answer);
         assert!(status == "skipped" && why.contains(&format!("`{strategy}` stays on `origin`")), "{status} {why}");
         assert_eq!(forge.remote("git for-each-ref"), before, "{strategy}");
-        // Pushed later, it does not stand in the way of the next.
+        // Pushed later, it does not stand in the way of the next, and the task does not go on about it.
+        assert!(home.task(&id)["attention"].as_str().unwrap().starts_with("merged, not pushed: "));
         forge.remote("rm hooks/update");
         home.git(&["push", "--quiet", "origin", "main"]);
+        assert_eq!(home.task(&id)["attention"], Value::Null);
     }
     // The same ways of merging, pushed at once: nothing of them is only on the branch.
     for strategy in ["squash", "rebase"] {
