@@ -11,7 +11,7 @@ use super::runs;
 use super::session::Place;
 use super::spawn::Manner;
 use crate::lifecycle::{Hook, Transition};
-use crate::machine::{Refusal, RefusalCode};
+use crate::machine::{ASKED, Refusal, RefusalCode};
 
 /// Where a task goes that nobody has described yet.
 pub(super) const CLARIFICATION: &str = "clarification";
@@ -62,7 +62,7 @@ pub(super) fn respawn(ledger: &mut Ledger<'_>, by: Asker) -> Answered {
     }
     if ledger.state.workspace.bound().is_none() {
         return Err(Refusal::new(RefusalCode::NoWorkspace, "Respawn not allowed: the task has no workspace")
-            .hint("spawn it first"));
+            .hint(format!("`sluice task spawn {ASKED}` gives it one")));
     }
     let place = match ledger.state.visit.watch {
         Place::Beside => Place::Beside,
@@ -93,11 +93,27 @@ pub(super) fn request_changes(ledger: &mut Ledger<'_>, by: Asker, message: &str,
     let Some(to) = found.map(|(_, edge)| ledger.lifecycle.state_name(edge.to)) else {
         let name = ledger.lifecycle.state_name(status);
         let message = format!("Changes cannot be requested: no transition from `{name}` notifies the worker");
-        return Err(Refusal::new(RefusalCode::NoTransition, message));
+        return Err(Refusal::new(RefusalCode::NoTransition, message).hint(instead(ledger)));
     };
     moves::go(ledger, by, to, evidence, &Room::Unasked)?;
     ledger.feedback = Some(message.to_owned());
     Ok(())
+}
+
+/// How a person has something changed where no transition tells the worker.
+fn instead(ledger: &Ledger<'_>) -> String {
+    let (lifecycle, status) = (ledger.lifecycle, ledger.state.status);
+    if ledger.state.main.is_living() || ledger.state.beside.is_living() {
+        return format!("`sluice task nudge {ASKED} TEXT` tells its agent");
+    }
+    let leads_on = |edge: &Transition| edge.from == status && edge.gate.is_none() && !lifecycle.state(edge.to).terminal;
+    match edges(lifecycle).find(|(_, edge)| leads_on(edge)) {
+        Some((_, edge)) => {
+            let to = lifecycle.state_name(edge.to);
+            format!("write it into TASK.md, then `sluice task update {ASKED} --status {to}`")
+        }
+        None => "change it yourself in the workspace: no transition leads from here back to an agent".to_owned(),
+    }
 }
 
 /// Changes what the task is about.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use sluice_core::task::input::{Found, Outcome};
 use sluice_core::task::state::WorkspaceName;
 use sluice_worker::forge::{Forge, Proposal};
-use sluice_worker::git::{Git, Gone};
+use sluice_worker::git::{Git, GitError, Gone};
 use sluice_worker::passing::Passing;
 use sluice_worker::taskfile;
 use sluice_worker::workspace::{Binding, task_file};
@@ -27,7 +27,12 @@ pub(super) fn acquire(ground: &Arc<Ground>, seen: &Seen, reserved: Option<&Works
     };
     let number = pool_name(&name.0).ok_or_else(|| format!("`{}` is no worktree of the pool", name.0))?;
     let binding = Binding { branch: seen.state.about.branch.clone(), task: seen.id.clone() };
-    let acquired = pool.acquire(&number, &binding, None).map_err(Undone::by)?;
+    let acquired = pool.acquire(&number, &binding, None).map_err(|error| match error {
+        GitError::NoCommit { .. } => {
+            Undone::from(format!("{}; then `sluice task spawn {}` begins it", described(&error), seen.id))
+        }
+        error => Undone::by(error),
+    })?;
     let there = task_file(&acquired.folder);
     let home = files::home_file(&ground.places, &seen.state.about.project, &seen.id);
     if !there.exists() && home.exists() {

@@ -5,7 +5,7 @@ use sluice_api::task::{Branch, TaskAnswer, UpdateTask};
 use sluice_core::machine::RefusalCode;
 use sluice_core::name::StateName;
 use sluice_core::task::input::{Room, Update};
-use sluice_core::task::{Evidence, Input, decide};
+use sluice_core::task::{Asker, Evidence, Input, decide};
 use sluice_engine::actor::{Remark, Said};
 use sluice_engine::host::Clock;
 use sluice_engine::reactor::{Message, Recorded};
@@ -180,15 +180,31 @@ impl Service {
         self.settled(who, &seen.id, recorded)
     }
 
+    /// There is no session to speak to or to look into; how one is started, if anything starts one.
+    pub(super) fn no_session(&self, seen: &Seen) -> Problem {
+        let (id, by) = (&seen.id, Asker::Person);
+        let may = |input: &Input| decide(&seen.lifecycle, &seen.state, input, self.ground.clock.now()).is_ok();
+        let spawn = Input::Spawn { by, evidence: Evidence::default(), room: Room::Full };
+        // Where a state has only a run, that is what is started again.
+        let has_agent = seen.lifecycle.state(seen.state.status).respawn_prompt.is_some();
+        let hint = match may(&spawn) {
+            true => format!("`sluice task spawn {id}` starts one"),
+            false if has_agent && may(&Input::Respawn { by }) => format!("`sluice task respawn {id}` starts one"),
+            false => {
+                format!("`sluice task show {id}` tells where it stands: no agent is started in `{}`", seen.status())
+            }
+        };
+        let message = format!("task {id} has no living session");
+        Problem::new(Status::Refused, RefusalCode::NotReady.as_str(), message).hint(hint)
+    }
+
     /// Types a text into the session of a task: its worker's, else its reviewer's.
     pub fn nudge(&self, who: &Who, id: &str, text: &str) -> Result<TaskAnswer, Problem> {
         who.must_be_person("nudging")?;
         let seen = self.ground.tasks.find(id)?;
         let agents = [&seen.state.main, &seen.state.beside].into_iter().filter(|session| session.is_living());
         let Some(agent) = agents.filter_map(|session| session.agent()).next() else {
-            let message = format!("task {} has no living session", seen.id);
-            return Err(Problem::new(Status::Refused, RefusalCode::NotReady.as_str(), message)
-                .hint(format!("`sluice task respawn {}` starts one", seen.id)));
+            return Err(self.no_session(&seen));
         };
         let session = session_id(&seen.id, agent.id).map_err(Problem::fault)?;
         let failed = |why: String| {

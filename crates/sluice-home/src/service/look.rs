@@ -190,8 +190,7 @@ impl Service {
         let agents = [&seen.state.beside, &seen.state.main].into_iter();
         let mut alive = agents.filter(|session| session.is_living()).filter_map(|session| session.agent());
         let Some(agent) = alive.next() else {
-            return Err(no(format!("task {} has no living session", seen.id))
-                .hint(format!("`sluice task respawn {}` starts one", seen.id)));
+            return Err(self.no_session(&seen));
         };
         let session = session_id(&seen.id, agent.id).map_err(Problem::fault)?;
         let (socket, target) = self.ground.sessions.pane(&session).map_err(|failure| {

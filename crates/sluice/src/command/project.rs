@@ -54,7 +54,8 @@ fn show(project: &Shown, what: &str, output: Output) -> Result<Exit, Failure> {
     match output {
         Output::Json => print_json(&json!({ "project": project })),
         Output::People => {
-            say(&format!("{what}: {} ({}), {} worktrees", project.name, project.path, project.pool_size));
+            let worktrees = if project.pool_size == 1 { "worktree" } else { "worktrees" };
+            say(&format!("{what}: {} ({}), {} {worktrees}", project.name, project.path, project.pool_size));
         }
     }
     Ok(Exit::Done)

@@ -29,10 +29,23 @@ pub(crate) fn run(arguments: Workspace, output: Output) -> Result<Exit, Failure>
         }
         Workspace::Restore { task, number, into } => {
             let into = std::path::absolute(&into).unwrap_or(into).display().to_string();
-            let answer: Value = connect()?.post("/v1/workspaces/restore", &Restore { task, number, into })?;
+            let client = connect()?;
+            let wanted = Restore { task, number, into };
+            let answer: Value = client.post("/v1/workspaces/restore", &wanted)?;
             match output {
                 Output::Json => print_json(&answer),
-                Output::People => print(&format!("{}\n", answer["path"].as_str().unwrap_or_default())),
+                Output::People => {
+                    print(&format!("{}\n", answer["path"].as_str().unwrap_or_default()));
+                    // It is brought back, whatever becomes of this question.
+                    let list: WorkspaceList = client.get("/v1/workspaces").unwrap_or_default();
+                    let kept = list.kept.iter().filter(|it| it.task.starts_with(&wanted.task)).count();
+                    if number.is_none() && kept > 1 {
+                        say(&format!(
+                            "this is the newest of {kept} that are kept for it; `sluice workspace list` shows them, and \
+                             `--number N` brings another back"
+                        ));
+                    }
+                }
             }
             Ok(Exit::Done)
         }

@@ -305,3 +305,49 @@ fn completions_skills_and_a_doctor() {
     assert!(sick.stdout.contains("broken   git") && sick.stdout.contains("→ install git"), "{}", sick.stdout);
     assert!(sick.stdout.contains("warning  tmux") && sick.stdout.contains("→ install tmux"), "{}", sick.stdout);
 }
+
+/// A hint that leads to the next refusal is none.
+#[test]
+fn hints_name_what_works_in_this_state() {
+    let home = Home::new();
+    let hint = |arguments: &[&str]| {
+        let said = home.sluice(&[arguments, &["--json"]].concat());
+        assert_eq!(said.code, 1, "{said:?}");
+        said.json()["error"]["hint"].as_str().unwrap_or_default().to_owned()
+    };
+    let waits = home.create("waits", "worker: work", &["--no-spawn"]);
+    let passed = home.create("passed", "worker: work\nreviewer: review pass", &[]);
+    home.until_status(&passed, "reviewing");
+    let died = home.create("died", "worker: crash", &[]);
+    home.until(&died, "dead", |task| task["session"] == "crashed");
+    for words in [&["task", "attach"][..], &["task", "nudge"]] {
+        let of = |id: &str| {
+            let text = (words[1] == "nudge").then_some("go on");
+            hint(&[words, &[id], &text.into_iter().collect::<Vec<_>>()].concat())
+        };
+        assert_eq!(of(&waits), format!("`sluice task spawn {waits}` starts one"));
+        assert_eq!(of(&died), format!("`sluice task respawn {died}` starts one"));
+        assert!(of(&passed).starts_with(&format!("`sluice task show {passed}`")), "{}", of(&passed));
+    }
+    let changes = hint(&["task", "request-changes", &passed, "--message", "more"]);
+    assert!(changes.contains("change it yourself in the workspace"), "{changes}");
+    home.json(&["task", "spawn", &waits]);
+}
+
+#[test]
+fn a_task_in_a_repository_without_a_commit_says_how_it_goes_on() {
+    let home = Home::new();
+    let empty = home.path("empty");
+    std::fs::create_dir(&empty).unwrap();
+    super::merges::sh(&home, &empty, "git init -q -b main");
+    let added = home.sluice(&["project", "add", empty.to_str().unwrap(), "--pool-size", "1"]);
+    assert!(added.stderr.ends_with("1 worktree\n"), "{added:?}");
+    let id = home.create("brew", "worker: work", &["--project", "empty"]);
+    let task = home.until(&id, "marked", |task| !task["attention"].is_null());
+    let attention = task["attention"].as_str().unwrap();
+    assert!(attention.contains("make a first commit"), "{attention}");
+    assert!(attention.ends_with(&format!("then `sluice task spawn {id}` begins it")), "{attention}");
+    super::merges::sh(&home, &empty, "git commit -q --allow-empty -m first");
+    home.json(&["task", "spawn", &id]);
+    home.until_status(&id, "agent-review");
+}

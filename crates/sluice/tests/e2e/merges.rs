@@ -216,6 +216,21 @@ fn a_judged_commit_that_no_branch_has_any_more_is_kept_and_told() {
 }
 
 #[test]
+fn whoever_restores_one_thing_hears_that_more_is_kept() {
+    let home = Home::new();
+    let id = reviewed(&home, "brew", PASSES, &[]);
+    let folder = workspace(&home, &id);
+    let judged = sh(&home, &folder, "git rev-parse HEAD");
+    sh(&home, &folder, "git reset -q --hard HEAD~1; echo x > forgotten");
+    let said = home.sluice(&["task", "cancel", &id, "--yes"]).done();
+    assert_eq!(said.stderr.matches("kept: ").count(), 2, "{said:?}");
+    let back = home.path("back");
+    let said = home.sluice(&["workspace", "restore", &id, "--into", back.to_str().unwrap()]).done();
+    assert!(said.stderr.contains("the newest of 2 that are kept"), "{said:?}");
+    assert_eq!(sh(&home, &back, "git rev-parse HEAD"), judged);
+}
+
+#[test]
 fn a_detached_head_becomes_the_tasks_work_as_the_hint_says_and_nothing_is_dropped() {
     let home = Home::new();
     let id = reviewed(&home, "brew", PASSES, &[]);
