@@ -1,9 +1,11 @@
 //! A copy of the store, and putting one back.
 
-use std::fs::{File, OpenOptions};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::{File, OpenOptions, Permissions};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::io::Errno;
 use sluice_api::problem::{Problem, Status};
 pub use sluice_store::Log;
 use sluice_store::{Store, StoreError};
@@ -19,32 +21,61 @@ const LONGEST_NAME: usize = 1000;
 /// What to do about a disk that is full.
 const ROOM: &str = "free some space on its disk, or name a file on another";
 
-/// Copies the store to a file while it is used. A server's store is copied with the server's own means.
+/// Copies the store to a file while it is used. A server's store is copied with the server's own means. The file has its name
+/// when it is whole and durable: what an engine that is killed leaves behind is a draft, which the next copy to it replaces.
 pub fn copy(store: &Store, file: &Path) -> Result<(), Problem> {
-    // It is taken first: whatever is wrong with the place is the asker's to mend, and not a fault of the store.
-    // Nobody else reads it: it holds what the home keeps from others.
-    OpenOptions::new().write(true).create_new(true).mode(0o600).open(file).map_err(|error| {
-        let name: String = file.display().to_string().chars().take(LONGEST_NAME).collect();
-        if error.kind() == std::io::ErrorKind::AlreadyExists {
-            let message = format!("{name} is there already");
-            return Problem::new(Status::Refused, "exists", message).hint("name a file that is not there");
-        }
-        if error.kind() == std::io::ErrorKind::StorageFull {
-            return Problem::unavailable(format!("{name} cannot be written: {error}")).hint(ROOM);
-        }
+    let name: String = file.display().to_string().chars().take(LONGEST_NAME).collect();
+    let exists = || {
+        let message = format!("{name} is there already");
+        Problem::new(Status::Refused, "exists", message).hint("name a file that is not there")
+    };
+    let unwritten = |error: std::io::Error| {
         let message = format!("{name} cannot be written: {error}");
-        Problem::new(Status::Refused, "cannot_write", message).hint("name a file in a folder of yours")
-    })?;
-    let copied = whole(store).and_then(|()| store.backup(file).map_err(|error| failed(&error))).and_then(|()| {
-        let copy = Store::open(&format!("sqlite:{}", file.display())).map_err(|error| failed(&error))?;
+        match error.kind() {
+            std::io::ErrorKind::AlreadyExists => exists(),
+            std::io::ErrorKind::StorageFull => Problem::unavailable(message).hint(ROOM),
+            _ => Problem::new(Status::Refused, "cannot_write", message).hint("name a file in a folder of yours"),
+        }
+    };
+    if file.symlink_metadata().is_ok() {
+        return Err(exists());
+    }
+    let draft = beside(file, ".part");
+    // Nobody else reads it: it holds what the home keeps from others.
+    let taken = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&draft);
+    let held = taken.map_err(unwritten)?;
+    if held.try_lock().is_err() {
+        let message = format!("another backup writes {name} now");
+        return Err(Problem::new(Status::Refused, "exists", message).hint("wait for its end, or name another file"));
+    }
+    held.set_len(0).and_then(|()| held.set_permissions(Permissions::from_mode(0o600))).map_err(unwritten)?;
+    BESIDE.iter().for_each(|end| drop(std::fs::remove_file(beside(&draft, end))));
+    let made = whole(store).and_then(|()| store.backup(&draft).map_err(|error| failed(&error))).and_then(|()| {
+        let copy = Store::open(&format!("sqlite:{}", draft.display())).map_err(|error| failed(&error))?;
         whole(&copy)
     });
-    copied.inspect_err(|_| discard(file))
+    made.and_then(|()| publish(&draft, file).map_err(unwritten)).inspect_err(|_| discard(&draft))
 }
+
+/// Gives a draft its name, unless another file has it.
+fn publish(draft: &Path, file: &Path) -> std::io::Result<()> {
+    File::open(draft)?.sync_all()?;
+    match renameat_with(CWD, draft, CWD, file, RenameFlags::NOREPLACE) {
+        // Not every file system can.
+        Err(Errno::INVAL | Errno::NOSYS) => std::fs::rename(draft, file)?,
+        renamed => renamed?,
+    }
+    file.parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .map_or(Ok(()), |folder| File::open(folder)?.sync_all())
+}
+
+/// What SQLite puts beside a file.
+const BESIDE: [&str; 3] = ["-wal", "-shm", "-journal"];
 
 /// Removes a copy that is not one.
 fn discard(file: &Path) {
-    for end in ["", "-wal", "-shm", "-journal"] {
+    for end in BESIDE.iter().chain(&[""]) {
         let _ = std::fs::remove_file(beside(file, end));
     }
 }
@@ -67,6 +98,10 @@ fn whole(store: &Store) -> Result<(), Problem> {
 pub fn look(file: &Path, log: Log) -> Result<Store, Problem> {
     if !file.is_file() {
         return Err(Problem::not_found(format!("there is no file {}", file.display())));
+    }
+    // SQLite takes an empty file for a new one.
+    if file.metadata().is_ok_and(|about| about.len() == 0) {
+        return Err(spoilt(format!("{} is empty", file.display())));
     }
     let copied = Store::open_file(file, log).map_err(|error| unusable(file, &error))?;
     let found = copied.verify().map_err(|error| unusable(file, &error))?;

@@ -194,7 +194,10 @@ impl Service {
         };
         let session = session_id(&seen.id, agent.id).map_err(Problem::fault)?;
         let (socket, target) = self.ground.sessions.pane(&session).map_err(|failure| {
-            no(described(&failure)).hint("without tmux nobody can look into a session; `sluice doctor` tells more")
+            no(described(&failure)).hint(match self.ground.sessions.tmux() {
+                Some(_) => "it has just ended, or its window is gone: look again with `sluice task show`",
+                None => "without tmux there is no window to look into; `sluice doctor` tells more",
+            })
         })?;
         Ok(Attach { socket: socket.display().to_string(), target })
     }

@@ -221,8 +221,15 @@ fn a_backup_is_the_same_board() {
     };
     let before = board();
     let file = home.path("copy.db").display().to_string();
+    // What a killed engine has left of a copy stands under another name, and is replaced.
+    let draft = format!("{file}.part");
+    std::fs::write(&draft, "a part of a copy").unwrap();
     home.json(&["backup", &file]);
+    assert!(!std::path::Path::new(&draft).exists());
     assert_eq!(home.refused(&["backup", &file]), "1 exists");
+    let empty = home.path("empty.db").display().to_string();
+    std::fs::write(&empty, "").unwrap();
+    assert_eq!(home.refused(&["restore", &empty]), "6 unusable_copy");
     home.json(&["task", "update", &id, "--summary", "Changed since"]);
     assert_ne!(board(), before);
     let mode = std::fs::metadata(&file).unwrap().permissions().mode();
@@ -319,7 +326,7 @@ fn hints_name_what_works_in_this_state() {
     let passed = home.create("passed", "worker: work\nreviewer: review pass", &[]);
     home.until_status(&passed, "reviewing");
     let died = home.create("died", "worker: crash", &[]);
-    home.until(&died, "dead", |task| task["session"] == "crashed");
+    home.until_event(&died, "agent.crashed", 1);
     for words in [&["task", "attach"][..], &["task", "nudge"]] {
         let of = |id: &str| {
             let text = (words[1] == "nudge").then_some("go on");
