@@ -127,6 +127,7 @@ fn answered(ledger: &mut Ledger<'_>, input: &Input) -> Answered {
         }
         Answer::Begin
         | Answer::Move
+        | Answer::Keep
         | Answer::Check
         | Answer::Close
         | Answer::Respawn
@@ -145,6 +146,7 @@ fn carry_out(ledger: &mut Ledger<'_>, input: &Input, watching: bool) -> Answered
     match input {
         Input::Spawn { by, evidence, room } => commands::spawn(ledger, *by, evidence, room)?,
         Input::Move { by, to, evidence, room } => moves::go(ledger, *by, to.as_str(), evidence, room)?,
+        Input::Verdict { by, to, evidence } => moves::keep_verdict(ledger, *by, to.as_str(), evidence),
         Input::Cancel { by, evidence } => {
             moves::go(ledger, *by, moves::CANCELLED, evidence, &input::Room::Unasked)?;
         }
@@ -197,6 +199,7 @@ fn may_ask(ledger: &Ledger<'_>, input: &Input) -> Answered {
         }
         Asker::Session(_) => match input {
             Input::Move { .. }
+            | Input::Verdict { .. }
             | Input::Cancel { .. }
             | Input::Update { .. }
             | Input::SessionExited { .. }

@@ -136,6 +136,8 @@ plays! {
     a_failed_run_that_was_opened_again,
     created_where_a_run_starts,
     a_reviewer_that_was_killed_has_not_judged,
+    a_reviewers_own_word_counts_more_than_the_file,
+    a_verdict_that_was_asked_for_too_early,
 }
 
 #[test]

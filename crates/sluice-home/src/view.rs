@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 use sluice_api::task::Task;
+use sluice_core::artifact::Verdict;
 use sluice_core::lifecycle::FieldValue;
 use sluice_core::task::Event;
 use sluice_core::task::event::Settlement;
@@ -148,6 +149,9 @@ fn told(event: &Event, seen: &Seen) -> Value {
         Event::Began { turn, .. } => json!({ "turn": turn }),
         Event::Respawning { place, .. } => json!({ "place": word(*place) }),
         Event::Advanced { session, to } => json!({ "session": session.to_string(), "to": name(*to) }),
+        Event::VerdictRefused { session, asked } => json!({
+            "session": session.to_string(), "asked": asked.verdict.word(), "found": asked.found.map(Verdict::word),
+        }),
         Event::Crashed { session, exit: how, count } => {
             json!({ "session": session.to_string(), "exit": exit(how), "crash_count": count })
         }

@@ -98,6 +98,7 @@ impl Life {
                 for _ in 0..=usize::from(self.chance.percent(10)) {
                     let evidence = self.ground.sheet(stream).evidence();
                     let by = Asker::Session(session);
+                    self.say(stream, None, Input::Verdict { by, to: to.clone(), evidence: evidence.clone() });
                     self.say(stream, asked.take(), Input::Move { by, to: to.clone(), evidence, room: Room::Unasked });
                 }
                 return self.is_heard();

@@ -22,6 +22,7 @@ impl TaskState {
                 watch: Place::Main,
                 seen: created.seen.clone(),
                 uprooted: 0,
+                asked: None,
             },
             about: created.about.clone(),
             review_round: 0,
@@ -70,6 +71,7 @@ impl TaskState {
                 self.push_turn(*turn, 0, jobs);
             }
             Event::Respawning { turn, place, .. } => self.respawning(lifecycle, *turn, *place),
+            Event::VerdictRefused { asked, .. } => self.visit.asked = Some(*asked),
             Event::Crashed { count, .. } => self.crash_count = *count,
             Event::Updated(Update::Summary(text)) => self.about.summary.clone_from(text),
             Event::Updated(Update::Branch(name)) => self.about.branch.clone_from(name),
@@ -77,15 +79,7 @@ impl TaskState {
             Event::WorkspaceReserved(name) => self.workspace = Workspace::Reserved(name.clone()),
             Event::WorkspaceBound(name) => self.workspace = Workspace::Bound(name.clone()),
             Event::WorkspaceReleased => self.workspace = Workspace::Unbound,
-            Event::Session { place, session, change, .. } => {
-                let is_uprooted = *change == Change::Exited(Exit::Uprooted) && *place == self.visit.watch;
-                self.visit.uprooted = self.visit.uprooted.saturating_add(u32::from(is_uprooted));
-                self.heard(*place, *session, change);
-                let lives = self.has_living_agent();
-                if let Some(run) = self.run.as_mut().filter(|run| run.end.is_none()) {
-                    run.accompanied |= lives;
-                }
-            }
+            Event::Session { place, session, change, .. } => self.heard(*place, *session, change),
             Event::Updated(Update::PullRequest(url)) | Event::PullRequestOpened(url) => {
                 self.pull_request = Some(url.clone())
             }
@@ -149,6 +143,7 @@ impl TaskState {
             watch: if transition.is_some_and(starts_beside) { Place::Beside } else { Place::Main },
             seen: moved.seen.clone(),
             uprooted: 0,
+            asked: None,
         };
         if moved.judged.is_some() {
             self.judged.clone_from(&moved.judged);
@@ -213,10 +208,16 @@ impl TaskState {
     }
 
     fn heard(&mut self, place: Place, session: SessionId, change: &Change) {
+        let is_uprooted = *change == Change::Exited(Exit::Uprooted) && place == self.visit.watch;
+        self.visit.uprooted = self.visit.uprooted.saturating_add(u32::from(is_uprooted));
         self.sessions_asked = self.sessions_asked.max(session.0);
         match self.session(place).after(change) {
             Next::Becomes(next) | Next::Died(next) => *self.session_mut(place) = next,
             Next::Stays | Next::Never => {}
+        }
+        let lives = self.has_living_agent();
+        if let Some(run) = self.run.as_mut().filter(|run| run.end.is_none()) {
+            run.accompanied |= lives;
         }
     }
 }

@@ -6,7 +6,7 @@ use super::effect::Action;
 use super::input::{Asker, RunEnd, Update};
 use super::seen::Digest;
 use super::session::{Change, Exit, Place, SessionId};
-use super::state::{About, Attention, Checked, Commit, EdgeId, Judged, Stood, WorkspaceName};
+use super::state::{About, Asked, Attention, Checked, Commit, EdgeId, Judged, Stood, WorkspaceName};
 use crate::lifecycle::{FieldValue, StateId};
 use crate::machine::Moment;
 use crate::name::FieldName;
@@ -40,6 +40,13 @@ pub enum Event {
         session: SessionId,
         /// Where to.
         to: StateId,
+    },
+    /// A reviewer asked for a transition that gives a verdict, and is refused.
+    VerdictRefused {
+        /// Its session.
+        session: SessionId,
+        /// What it asked for, and what TASK.md said.
+        asked: Asked,
     },
     /// An agent ended without its artifact.
     Crashed {
@@ -207,6 +214,7 @@ impl Event {
             Event::Began { .. } => "task.began",
             Event::Respawning { .. } => "agent.respawning",
             Event::Advanced { .. } => "auto.advanced",
+            Event::VerdictRefused { .. } => "verdict.refused",
             Event::Crashed { .. } => "agent.crashed",
             Event::Merged { .. } => "task.merged",
             Event::Cancelled => "task.cancelled",

@@ -7,7 +7,7 @@ use super::input::{Asker, Evidence};
 use super::ledger::Ledger;
 use super::moves::{self, edges, holds};
 use super::session::{Change, Exit, Place, SessionId};
-use super::state::Attention;
+use super::state::{Asked, Attention};
 use crate::lifecycle::{ArtifactTest, ExitRule, Reaction, STUCK, StateId};
 
 /// How often an agent is started again in one stay because what was around it went away.
@@ -48,8 +48,17 @@ pub(super) fn exited(ledger: &mut Ledger<'_>, session: SessionId, exit: Exit, ev
 
 fn react(ledger: &mut Ledger<'_>, ended: &Ended, evidence: &Evidence) {
     let Some(rule) = matching(ledger, evidence) else { return };
-    let is_verdict = matches!(&rule.artifact, ArtifactTest::Present(gate) if gate.verdict.is_some());
-    if is_verdict && !ended.is_its_own() {
+    let verdict = match &rule.artifact {
+        ArtifactTest::Present(gate) => gate.verdict.map(|test| test.wanted),
+        ArtifactTest::Any | ArtifactTest::Missing => None,
+    };
+    if verdict.is_some() && !ended.is_its_own() {
+        return failed_to_advance(ledger, ended, evidence);
+    }
+    if let (Some(found), Some(Asked { verdict: asked, .. })) = (verdict, ledger.state.visit.asked)
+        && !ledger.state.visit.takes(found)
+    {
+        ledger.mark(Attention::Disputed { found, asked });
         return failed_to_advance(ledger, ended, evidence);
     }
     match &rule.reaction {
@@ -94,7 +103,8 @@ fn advance(ledger: &mut Ledger<'_>, to: StateId, ended: &Ended, evidence: &Evide
 }
 
 /// An artifact that does not get the task on is no artifact: it counts as the crash that this status knows. So does the
-/// verdict of a reviewer that was killed: such a reviewer has not judged, whichever agent wrote the verdict.
+/// verdict of a reviewer that was killed: such a reviewer has not judged, whichever agent wrote the verdict. So does a
+/// verdict other than the one that the reviewer asked for.
 fn failed_to_advance(ledger: &mut Ledger<'_>, ended: &Ended, evidence: &Evidence) {
     let rules = ledger.lifecycle.exits.rules.iter().filter(|rule| rule.state == ledger.state.status);
     let (stuck_after, respawn) = rules

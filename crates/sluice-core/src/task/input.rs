@@ -129,6 +129,16 @@ pub enum Input {
         /// Whether there is a workspace.
         room: Room,
     },
+    /// A session is about to ask for this state. Comes before the move, with the same evidence: a refusal leaves nothing
+    /// behind, and which verdict a reviewer has asked for is kept.
+    Verdict {
+        /// Who asks.
+        by: Asker,
+        /// Where to.
+        to: StateName,
+        /// What the files say.
+        evidence: Evidence,
+    },
     /// Give up.
     Cancel {
         /// Who asks.
@@ -317,6 +327,7 @@ macro_rules! kinds {
 kinds! {
     Spawn = "spawn",
     Move = "move",
+    Verdict = "verdict",
     Cancel = "cancel",
     RequestChanges = "request changes",
     Merge = "merge",
@@ -337,6 +348,7 @@ impl Input {
         match self {
             Input::Spawn { by, .. }
             | Input::Move { by, .. }
+            | Input::Verdict { by, .. }
             | Input::Cancel { by, .. }
             | Input::RequestChanges { by, .. }
             | Input::Merge { by, .. }

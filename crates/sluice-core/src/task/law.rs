@@ -13,6 +13,8 @@ pub enum Answer {
     Begin,
     /// Moves: transition, guard, asker, gate; then its hooks, behind those under way.
     Move,
+    /// Keeps which verdict a reviewer asks for, if it is about to be refused.
+    Keep,
     /// Says whether it may be merged, and changes nothing.
     Check,
     /// Moves to `done`.
@@ -49,6 +51,7 @@ pub fn answer(phase: Phase, input: InputKind) -> Answer {
         (Waiting, I::Spawn) => Answer::Begin,
         (Standing | Settling, I::Spawn) => Answer::Refuse(RefusalCode::NoTransition),
         (Waiting | Standing | Settling, I::Move | I::Cancel | I::RequestChanges) => Answer::Move,
+        (Waiting | Standing | Settling, I::Verdict) => Answer::Keep,
         (Waiting | Standing | Settling, I::Merge) => Answer::Check,
         (Waiting | Standing | Settling, I::Merged) => Answer::Close,
         (Waiting | Standing | Settling, I::Respawn) => Answer::Respawn,
@@ -59,7 +62,7 @@ pub fn answer(phase: Phase, input: InputKind) -> Answer {
         (Waiting | Standing | Settling | Closing, I::SessionAdopted) => Answer::Note,
         (Waiting | Standing | Settling, I::RunReopened) => Answer::Await,
         (Waiting | Standing | Settling, I::RunEnded) => Answer::Follow,
-        (Closing | Finished, I::RunReopened | I::RunEnded) => Answer::Ignore,
+        (Closing | Finished, I::RunReopened | I::RunEnded | I::Verdict) => Answer::Ignore,
         (Settling | Closing, I::EffectDone) => Answer::Settle,
         (Waiting | Standing, I::EffectDone) => Answer::Report,
         (Finished, I::SessionExited | I::SessionAdopted | I::EffectDone) => Answer::Ignore,
@@ -141,6 +144,7 @@ fn words(answer: Answer) -> String {
     match answer {
         Answer::Begin => "begins".into(),
         Answer::Move => "moves".into(),
+        Answer::Keep => "keeps".into(),
         Answer::Check => "checks".into(),
         Answer::Close => "closes".into(),
         Answer::Respawn => "respawns".into(),
@@ -179,6 +183,8 @@ settled, *closing* while the hooks of its last move are under way, and then *fin
 - **begins**: takes the first transition that starts an agent, or gets the agent of the state it was created in.
 - **moves**: transition exists → guard holds → asker may → gate passes; then the status changes and the hooks of the
   transition queue up behind those under way. When they have settled, `crash_count` drops by what it was at the move.
+- **keeps**: a reviewer asks for a transition that gives a verdict, and will be refused. From then on the engine takes no
+  verdict of this stay from TASK.md, but for the one that the reviewer asked for where the file gave none or the same.
 - **checks** a merge, **closes** after one. **respawns**: prompt, workspace, dead session; not a transition.
 - **watches**: notes that the session ended. If it is the one this status watches, ended by itself, and no queued hook
   was going to end it, the first exit rule that matches is applied. **notes**: the same without the rules.

@@ -9,7 +9,7 @@ use super::ledger::Ledger;
 use super::runs;
 use super::seen;
 use super::session::{Agent, Role};
-use super::state::{Attention, EdgeId, Judged, Stood, Workspace};
+use super::state::{Asked, Attention, EdgeId, Judged, Stood, Workspace};
 use crate::artifact::{Gate, GateFailure};
 use crate::expr::{Expr, Number, Path, Value};
 use crate::lifecycle::{Hook, Lifecycle, PersonsOnly, StateId, Takers, Transition};
@@ -42,6 +42,27 @@ pub(super) fn go(ledger: &mut Ledger<'_>, by: Asker, to: &str, evidence: &Eviden
     }
     take(ledger, Some(edge), to, by, evidence);
     Ok(())
+}
+
+/// Keeps which verdict a reviewer asks for, if the transition that gives it is about to be refused, whatever for: the
+/// reviewer may end on that, and another may change the file.
+pub(super) fn keep_verdict(ledger: &mut Ledger<'_>, by: Asker, to: &str, evidence: &Evidence) {
+    let Asker::Session(session) = by else { return };
+    let Some(to) = ledger.lifecycle.find(to).filter(|_| is_reviewer(ledger, by)) else { return };
+    let gates = || candidates(ledger.lifecycle, ledger.state.status, to).filter_map(|(_, edge)| edge.gate.as_ref());
+    let Some((gate, test)) = gates().find_map(|gate| Some((gate, gate.verdict?))) else { return };
+    if is_repeated(ledger, by, to) || select(ledger, by, to, evidence).is_ok() {
+        return;
+    }
+    let found = match gate.test(&evidence.body) {
+        Ok(()) => Some(test.wanted),
+        Err(GateFailure::OtherVerdict(other)) => Some(other),
+        Err(GateFailure::NoSection | GateFailure::Empty | GateFailure::NoField | GateFailure::NoVerdict) => None,
+    };
+    let asked = Asked { verdict: test.wanted, found };
+    if ledger.state.visit.asked != Some(asked) {
+        ledger.record(Event::VerdictRefused { session, asked });
+    }
 }
 
 /// Whether the move has already happened: the monitor comes after a command, or a session asks again because it did
@@ -140,7 +161,9 @@ fn passes(ledger: &Ledger<'_>, by: Asker, edge: &Transition, evidence: &Evidence
         Err(Refusal::new(RefusalCode::GateFailed, message).hint(hint))
     };
     let again = format!("write `## {}` in TASK.md, then ask again", gate.title);
+    let is_taken = gate.verdict.is_none_or(|test| ledger.state.visit.takes(test.wanted));
     match gate.test(&evidence.body) {
+        Ok(()) if by == Asker::Engine && !is_taken => refuse("the reviewer asked for another verdict", again),
         Ok(()) if gate.verdict.is_some() && !is_given_here(ledger, by, gate, evidence) => {
             let state = ledger.lifecycle.state_name(ledger.state.status);
             let old = format!("its verdict is from before the task entered `{state}`");

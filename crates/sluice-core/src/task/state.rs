@@ -103,6 +103,26 @@ pub struct Visit {
     pub seen: BTreeMap<String, Digest>,
     /// How many sessions went down here with what was around them.
     pub uprooted: u32,
+    /// The verdict that a reviewer last asked for here and was refused.
+    pub asked: Option<Asked>,
+}
+
+/// A verdict that a reviewer asked for by itself, and was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// Which.
+    pub verdict: Verdict,
+    /// The one that TASK.md gave then, if it gave any.
+    pub found: Option<Verdict>,
+}
+
+impl Visit {
+    /// Whether a verdict that stands in TASK.md may be taken from there, without a reviewer or a person who asks for it.
+    /// The file does not tell who wrote it: what a reviewer has said by itself counts more, and once the file said
+    /// otherwise, it says nothing any more.
+    pub fn takes(&self, verdict: Verdict) -> bool {
+        self.asked.is_none_or(|asked| asked.verdict == verdict && asked.found.is_none_or(|found| found == verdict))
+    }
 }
 
 /// The task's worktree.
@@ -270,6 +290,13 @@ pub enum Attention {
     Uprooted,
     /// The worker ended while a reviewer is at work.
     WorkerGone,
+    /// TASK.md gives a verdict that is not the reviewer's, as far as the reviewer said it.
+    Disputed {
+        /// What TASK.md gives.
+        found: Verdict,
+        /// What the reviewer asked for.
+        asked: Verdict,
+    },
     /// The branch is merged here, and the remote does not know.
     NotPushed(String),
     /// The branch is merged, and no transition leads to the end.
@@ -301,6 +328,17 @@ impl fmt::Display for Attention {
             ),
             Attention::WorkerGone => f.write_str(
                 "the worker ended while the reviewer is at work; it is started again when it is to be told something",
+            ),
+            Attention::Disputed { found, asked } if found == asked => write!(
+                f,
+                "TASK.md says {} now, and did not when the reviewer asked for it; look who wrote it, and move the task",
+                found.word()
+            ),
+            Attention::Disputed { found, asked } => write!(
+                f,
+                "TASK.md says {}, and the reviewer asked for {}; look who wrote it, and move the task",
+                found.word(),
+                asked.word()
             ),
             Attention::NotPushed(reason) => write!(f, "merged, not pushed: {reason}"),
             Attention::NotClosed(reason) => write!(f, "merged, not closed: {reason}"),

@@ -250,6 +250,7 @@ impl Player {
                 let to = StateName::new(rest.split(' ').next().unwrap());
                 Input::Move { by, to, evidence, room: Self::room(rest, Room::Unasked) }
             }
+            "verdict" => Input::Verdict { by, to: StateName::new(rest), evidence },
             "cancel" => Input::Cancel { by, evidence },
             "changes" => Input::RequestChanges { by, message: rest.to_owned(), evidence },
             "merge" => Input::Merge { by, force: rest == "--force", evidence },

@@ -69,6 +69,11 @@ fn outcome(throw: &Throw) -> Outcome {
     }
 }
 
+fn to(lifecycle: &Lifecycle, throw: &Throw) -> StateName {
+    let to = &lifecycle.states[usize::from(throw.which) % lifecycle.states.len()].name;
+    if throw.which == 255 { StateName::new("nowhere") } else { to.clone() }
+}
+
 fn input(lifecycle: &Lifecycle, state: &TaskState, known: &[Effect], throw: &Throw) -> Input {
     let session =
         SessionId(u32::from(throw.which % 4).max(state.sessions_asked.saturating_sub(1)) + u32::from(throw.flag));
@@ -81,11 +86,8 @@ fn input(lifecycle: &Lifecycle, state: &TaskState, known: &[Effect], throw: &Thr
     let evidence = evidence(throw);
     match throw.kind {
         0 => Input::Spawn { by, evidence, room: room(throw) },
-        1..5 => {
-            let to = &lifecycle.states[usize::from(throw.which) % lifecycle.states.len()].name;
-            let to = if throw.which == 255 { StateName::new("nowhere") } else { to.clone() };
-            Input::Move { by, to, evidence, room: room(throw) }
-        }
+        4 if throw.which < 128 => Input::Verdict { by, to: to(lifecycle, throw), evidence },
+        1..5 => Input::Move { by, to: to(lifecycle, throw), evidence, room: room(throw) },
         5 if throw.which < 32 => Input::Cancel { by, evidence },
         5 => Input::RequestChanges { by, message: "more".to_owned(), evidence },
         6 => Input::Merge { by, force: throw.flag, evidence },

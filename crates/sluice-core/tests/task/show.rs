@@ -48,6 +48,10 @@ pub(crate) fn event(lifecycle: &Lifecycle, event: &Event) -> Option<String> {
         Event::Moved(moved) => format!("{} → {}, by {}", name(moved.from), name(moved.to), asker(moved.by)),
         Event::Respawning { by, .. } => format!("by {}", asker(*by)),
         Event::Advanced { session, to } => format!("{session} left its artifact: to {}", name(*to)),
+        Event::VerdictRefused { session, asked } => {
+            let found = asked.found.map_or("nothing", |found| found.word());
+            format!("{session} asked for {}, and TASK.md says {found}", asked.verdict.word())
+        }
         Event::Crashed { session, exit: how, count } => format!("{session}, {}: crash {count}", exit(*how)),
         Event::Updated(update) => format!("{update:?}"),
         Event::FieldSet { field, value: to } => format!("{field} = {}", value(to)),

@@ -8,7 +8,7 @@ use sluice_core::lifecycle::{FieldValue, HarnessChoice, Permissions};
 use sluice_core::task::effect::Occasion;
 use sluice_core::task::input::RunEnd;
 use sluice_core::task::session::{Agent, Exit, Place, Role, SessionId};
-use sluice_core::task::state::{About, Attention, Checked, Commit, Judged, StatePrompt, Stood, Tree};
+use sluice_core::task::state::{About, Asked, Attention, Checked, Commit, Judged, StatePrompt, Stood, Tree};
 use sluice_core::task::{Action, Asker, Digest};
 
 use super::Unreadable;
@@ -213,6 +213,26 @@ pub(super) struct StoredJudged {
     dirty: bool,
 }
 
+/// A verdict that a reviewer asked for and was refused.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(super) struct StoredAsked {
+    verdict: StoredVerdict,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    found: Option<StoredVerdict>,
+}
+
+impl From<Asked> for StoredAsked {
+    fn from(it: Asked) -> Self {
+        StoredAsked { verdict: it.verdict.into(), found: it.found.map(Into::into) }
+    }
+}
+
+impl From<StoredAsked> for Asked {
+    fn from(it: StoredAsked) -> Self {
+        Asked { verdict: it.verdict.into(), found: it.found.map(Into::into) }
+    }
+}
+
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct StoredStood {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -293,6 +313,7 @@ pub(super) enum StoredAttention {
     NoPrompt,
     Uprooted,
     WorkerGone,
+    Disputed { found: StoredVerdict, asked: StoredVerdict },
     NotPushed { reason: String },
     NotClosed { reason: String },
     RunEnded { run: String, end: StoredRunEnd, reason: String },
@@ -311,6 +332,9 @@ impl From<&Attention> for StoredAttention {
             Attention::NoPrompt => StoredAttention::NoPrompt,
             Attention::Uprooted => StoredAttention::Uprooted,
             Attention::WorkerGone => StoredAttention::WorkerGone,
+            Attention::Disputed { found, asked } => {
+                StoredAttention::Disputed { found: (*found).into(), asked: (*asked).into() }
+            }
             Attention::NotPushed(reason) => StoredAttention::NotPushed { reason: reason.clone() },
             Attention::NotClosed(reason) => StoredAttention::NotClosed { reason: reason.clone() },
             Attention::RunEnded { run, end, why } => {
@@ -333,6 +357,9 @@ impl TryFrom<StoredAttention> for Attention {
             StoredAttention::NoPrompt => Attention::NoPrompt,
             StoredAttention::Uprooted => Attention::Uprooted,
             StoredAttention::WorkerGone => Attention::WorkerGone,
+            StoredAttention::Disputed { found, asked } => {
+                Attention::Disputed { found: found.into(), asked: asked.into() }
+            }
             StoredAttention::NotPushed { reason } => Attention::NotPushed(reason),
             StoredAttention::NotClosed { reason } => Attention::NotClosed(reason),
             StoredAttention::RunEnded { run, end, reason } => Attention::RunEnded { run, end: end.into(), why: reason },

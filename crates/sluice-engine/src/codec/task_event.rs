@@ -15,8 +15,8 @@ use sluice_core::task::session::{Change, SessionId};
 use sluice_core::task::state::{Commit, EdgeId, WorkspaceName};
 
 use super::task_data::{
-    StoredAbout, StoredAgent, StoredAsker, StoredAttention, StoredChecked, StoredExit, StoredJudged, StoredPlace,
-    StoredRunEnd, StoredStood, StoredValue, action, read_seen, write_seen,
+    StoredAbout, StoredAgent, StoredAsked, StoredAsker, StoredAttention, StoredChecked, StoredExit, StoredJudged,
+    StoredPlace, StoredRunEnd, StoredStood, StoredValue, action, read_seen, write_seen,
 };
 use super::{Unreadable, bytes};
 
@@ -40,6 +40,10 @@ enum Stored {
     Advanced {
         session: u32,
         to: u32,
+    },
+    VerdictRefused {
+        session: u32,
+        asked: StoredAsked,
     },
     Crashed {
         session: u32,
@@ -182,6 +186,9 @@ pub fn write(event: &Event) -> Vec<u8> {
             Stored::Respawning { turn: *turn, place: (*place).into(), by: (*by).into() }
         }
         Event::Advanced { session, to } => Stored::Advanced { session: session.0, to: to.0 },
+        Event::VerdictRefused { session, asked } => {
+            Stored::VerdictRefused { session: session.0, asked: (*asked).into() }
+        }
         Event::Crashed { session, exit, count } => {
             Stored::Crashed { session: session.0, exit: (*exit).into(), count: *count }
         }
@@ -236,6 +243,9 @@ pub fn read(version: u16, bytes: &[u8]) -> Result<Event, Unreadable> {
         Stored::Began { turn, edge } => Event::Began { turn, edge: edge.map(EdgeId) },
         Stored::Respawning { turn, place, by } => Event::Respawning { turn, place: place.into(), by: by.into() },
         Stored::Advanced { session, to } => Event::Advanced { session: SessionId(session), to: StateId(to) },
+        Stored::VerdictRefused { session, asked } => {
+            Event::VerdictRefused { session: SessionId(session), asked: asked.into() }
+        }
         Stored::Crashed { session, exit, count } => {
             Event::Crashed { session: SessionId(session), exit: exit.into(), count }
         }

@@ -15,8 +15,8 @@ use sluice_core::task::state::{Commit, EdgeId, Job, Start, TaskRun, Turn, Visit,
 
 use super::remark::Remarks;
 use super::task_data::{
-    StoredAbout, StoredAgent, StoredAsker, StoredAttention, StoredChecked, StoredExit, StoredJudged, StoredPlace,
-    StoredPrompt, StoredRunEnd, StoredStood, action, read_seen, write_seen,
+    StoredAbout, StoredAgent, StoredAsked, StoredAsker, StoredAttention, StoredChecked, StoredExit, StoredJudged,
+    StoredPlace, StoredPrompt, StoredRunEnd, StoredStood, action, read_seen, write_seen,
 };
 use super::{Unreadable, bytes, known};
 
@@ -111,6 +111,8 @@ struct StoredVisit {
     seen: BTreeMap<String, String>,
     #[serde(default, skip_serializing_if = "is_none")]
     uprooted: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    asked: Option<StoredAsked>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -283,6 +285,7 @@ impl From<&Visit> for StoredVisit {
             watch: it.watch.into(),
             seen: write_seen(&it.seen),
             uprooted: it.uprooted,
+            asked: it.asked.map(Into::into),
         }
     }
 }
@@ -298,6 +301,7 @@ impl TryFrom<StoredVisit> for Visit {
             watch: it.watch.into(),
             seen: read_seen(it.seen)?,
             uprooted: it.uprooted,
+            asked: it.asked.map(Into::into),
         })
     }
 }

@@ -10,7 +10,7 @@ use sluice_core::task::effect::{Occasion, StartSession};
 use sluice_core::task::event::{Created, Moved, Settlement};
 use sluice_core::task::input::{RunEnd, Update};
 use sluice_core::task::session::{Agent, Change, Exit, Place, Role, SessionId};
-use sluice_core::task::state::{About, Attention, Checked, Commit, EdgeId, Judged, Stood, Tree, WorkspaceName};
+use sluice_core::task::state::{About, Asked, Attention, Checked, Commit, EdgeId, Judged, Stood, Tree, WorkspaceName};
 use sluice_core::task::{Action, Asker, Digest, Effect, EffectKey, Event, Instruction};
 use sluice_engine::codec::{task_effect, task_event};
 
@@ -23,6 +23,7 @@ forms! {
         Event::Began { .. } => "began",
         Event::Respawning { .. } => "respawning",
         Event::Advanced { .. } => "advanced",
+        Event::VerdictRefused { .. } => "verdict_refused",
         Event::Crashed { .. } => "crashed",
         Event::Merged { .. } => "merged",
         Event::Cancelled => "cancelled",
@@ -86,6 +87,7 @@ forms! {
         Attention::NoPrompt => "no_prompt",
         Attention::Uprooted => "uprooted",
         Attention::WorkerGone => "worker_gone",
+        Attention::Disputed { .. } => "disputed",
         Attention::NotPushed(_) => "not_pushed",
         Attention::NotClosed(_) => "not_closed",
         Attention::RunEnded { .. } => "run_ended",
@@ -130,6 +132,8 @@ forms! {
 
 pub(super) const AT: Moment = Moment(1_700_000_000_000);
 const S3: SessionId = SessionId(3);
+/// A verdict that a reviewer asked for, and what its file said.
+pub(super) const ASKED: Asked = Asked { verdict: Verdict::Fail, found: Some(Verdict::Pass) };
 pub(super) const WORKER: Agent = Agent { id: S3, role: Role::Worker };
 
 pub(super) fn about() -> About {
@@ -196,6 +200,7 @@ pub(super) fn attentions() -> Vec<(String, Attention)> {
         Attention::NoPrompt,
         Attention::Uprooted,
         Attention::WorkerGone,
+        Attention::Disputed { found: Verdict::Pass, asked: Verdict::Fail },
         Attention::NotPushed("no network".into()),
         Attention::NotClosed("no way to done".into()),
         Attention::RunEnded { run: "k3f9".into(), end: RunEnd::Failed, why: "no".into() },
@@ -241,6 +246,7 @@ fn plain_events() -> Vec<Event> {
         Event::Began { turn: 1, edge: Some(EdgeId(4)) },
         Event::Respawning { turn: 3, place: Place::Main, by: Asker::Engine },
         Event::Advanced { session: S3, to: StateId(2) },
+        Event::VerdictRefused { session: S3, asked: ASKED },
         Event::Crashed { session: S3, exit: Exit::Code(1), count: 2 },
         Event::Merged { commit: None, forced: false },
         Event::Cancelled,
@@ -305,6 +311,8 @@ fn events() {
         let passed_by = Moved { unchecked: Some(check), ..escalated.clone() };
         add(format!("moved.unchecked_{name}"), Event::Moved(passed_by));
     }
+    let unsaid = Asked { verdict: Verdict::Pass, found: None };
+    add("verdict_refused.without_one_in_the_file".into(), Event::VerdictRefused { session: S3, asked: unsaid });
     add("created.with_a_life_before".into(), created(2));
     add("moved.along_no_edge".into(), Event::Moved(escalated));
     add("moved.judged_a_commit".into(), moved(Asker::Person, Some(judged_a_commit())));

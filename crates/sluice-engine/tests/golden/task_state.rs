@@ -14,7 +14,7 @@ use sluice_engine::codec::remark::Remarks;
 use sluice_engine::codec::task_state::{self, Kept};
 
 use super::task::{
-    AT, WORKER, about, askers, attentions, checks, judged_a_commit, judgements, places, run_ends, seen, stood,
+    ASKED, AT, WORKER, about, askers, attentions, checks, judged_a_commit, judgements, places, run_ends, seen, stood,
     workspace_name,
 };
 use super::{compare, forms, json, named};
@@ -127,6 +127,7 @@ fn states() {
         add(format!("watch.{name}"), &|state| state.visit.watch = place);
     }
     add("uprooted".into(), &|state| state.visit.uprooted = 2);
+    add("asked".into(), &|state| state.visit.asked = Some(ASKED));
     let workspaces =
         vec![Workspace::Unbound, Workspace::Reserved(workspace_name()), Workspace::Bound(workspace_name())];
     for (name, workspace) in named(WORKSPACES, workspace, workspaces) {

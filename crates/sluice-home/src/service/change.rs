@@ -58,6 +58,15 @@ impl Service {
         } else {
             Room::Unasked
         };
+        if let Who::Session { .. } = who {
+            // First, because a refusal leaves nothing behind.
+            let asked = Input::Verdict { by: who.to(id), to: StateName::new(to), evidence: evidence.clone() };
+            match ask(&self.ground, id, asked) {
+                Err(problem) if problem.status != Status::Accepted => return Err(problem),
+                // What is still on its way to the store comes before the move, too.
+                Ok(_) | Err(_) => {}
+            }
+        }
         let input = Input::Move { by: who.to(id), to: StateName::new(to), evidence, room: room.clone() };
         let asked = ask(&self.ground, id, input);
         self.ground.tasks.refresh(&stream(id));

@@ -76,6 +76,7 @@ impl Clean {
             }
             said @ (TaskInput::Spawn { .. }
             | TaskInput::Move { .. }
+            | TaskInput::Verdict { .. }
             | TaskInput::Cancel { .. }
             | TaskInput::Merge { .. }
             | TaskInput::Merged { .. }

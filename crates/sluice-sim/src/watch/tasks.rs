@@ -220,11 +220,18 @@ impl TaskWatch {
         self.is_bounded()
     }
 
-    /// A verdict counts at the end of a reviewer that came to its own end, and not of one that was killed.
+    /// A verdict counts at the end of a reviewer that came to its own end, and not of one that was killed; and never one that
+    /// is not the last that a reviewer asked for here.
     fn has_judged(&self, session: SessionId, to: StateId) -> Result<(), String> {
         let here = |edge: &&Transition| edge.from == self.state.status && edge.to == to;
         let mut gates = self.lifecycle.transitions.iter().filter(here).filter_map(|edge| edge.gate.as_ref());
-        let is_verdict = gates.any(|gate| gate.verdict.is_some());
+        let verdict = gates.find_map(|gate| gate.verdict).map(|test| test.wanted);
+        let is_verdict = verdict.is_some();
+        if let (Some(taken), Some(asked)) = (verdict, self.state.visit.asked)
+            && taken != asked.verdict
+        {
+            return Err(format!("{} counts, and a reviewer asked for {}", taken.word(), asked.verdict.word()));
+        }
         let ended =
             [Place::Main, Place::Beside].map(|place| self.state.session(place)).into_iter().find_map(|it| match it {
                 Session::Dead(agent, Death::Exited(exit)) if agent.id == session => Some(*exit),

@@ -295,6 +295,42 @@ fn a_reviewer_that_crashes_is_started_again_and_twice_is_stuck() {
     assert_eq!(moves(&home, &id).last().unwrap(), "agent-review → stuck");
 }
 
+/// The worker lives beside its reviewer, and both can write into TASK.md.
+#[test]
+fn a_worker_that_turns_fail_into_pass_gains_nothing() {
+    let home = Home::new();
+    let (here, on) = (home.pipe("here"), home.pipe("on"));
+    let pause = format!("tell {}; wait for {}", here.path(), on.path());
+    let script = format!(
+        "worker: work\n\
+         reviewer 1: write Review \"Verdict: FAIL\\n\\nCold.\"; {pause}; refused update working; exit\n\
+         reviewer 2: {pause}; review fail\nreviewer: hang"
+    );
+    let id = home.create("brew", &script, &WORKFLOW);
+    here.hear();
+    let file = home.worktree_file(&id);
+    let text = std::fs::read_to_string(&file).unwrap();
+    assert!(text.contains("Verdict: FAIL"), "{text}");
+    std::fs::write(&file, text.replace("Verdict: FAIL", "Verdict: PASS")).unwrap();
+    on.let_go();
+
+    home.until_event(&id, "session.exited", 1);
+    let history = home.history(&id);
+    let told = |kind: &str| history.iter().find(|event| event["type"] == kind).map(|event| event["data"].clone());
+    assert_eq!(told("auto.advanced"), None);
+    let refused = told("verdict.refused").unwrap();
+    assert_eq!((&refused["asked"], &refused["found"]), (&"FAIL".into(), &"PASS".into()));
+    // Another reviewer is started, which says its verdict itself.
+    here.hear();
+    let task = home.task(&id);
+    assert_eq!((&task["status"], &task["crash_count"]), (&"agent-review".into(), &1.into()));
+    let attention = task["attention"].as_str().unwrap();
+    assert!(attention.starts_with("TASK.md says PASS, and the reviewer asked for FAIL"), "{attention}");
+    on.let_go();
+    home.until(&id, "reviewed again", |task| task["review_round"] == 2);
+    assert_eq!(moves(&home, &id)[2..4], ["working → agent-review", "agent-review → working"]);
+}
+
 #[test]
 fn where_no_worker_lives_a_new_one_is_started_instead_of_being_told() {
     let home = Home::new();
