@@ -93,28 +93,29 @@ impl Service {
     pub fn still_lets_in(&self, token: &str) -> bool {
         match self.tokens.list().into_iter().find(|kept| kept.id == token) {
             Some(kept) => kept.revoked_at.is_none() && !is_expired(&kept),
-            None => SessionId::new(token).is_ok_and(|id| self.lives(&id)),
+            None => self.ground.crabs.is_at(token),
         }
     }
 
-    /// Whether a session lives, here or at a crab.
-    fn lives(&self, id: &SessionId) -> bool {
-        self.ground.sessions.is_living(id) || self.ground.crabs.is_at(id.as_str())
-    }
-
-    /// A session shows the secret that it was started with. With the session the secret ends.
+    /// A session shows the secret that it was started with. With the session the secret ends. On this machine every process
+    /// of the user can read it from the session's environment: there the process says who asks, at the socket, and the
+    /// secret nothing.
     fn session_bearer(&self, session: &str, secret: &str) -> Result<Bearer, Denied> {
         let id = SessionId::new(session).map_err(|_| unknown())?;
         if !is_secret_of(&self.ground.places.attempt(id.as_str()), secret) {
             return Err(unknown());
         }
         let denied = |problem| Denied { problem, token: Some(id.to_string()) };
-        if !self.lives(&id) {
-            return Err(denied(Problem::new(
-                Status::Unauthorized,
-                "session_over",
-                "the session of this token is over",
-            )));
+        if !self.ground.crabs.is_at(id.as_str()) {
+            return Err(denied(match self.ground.sessions.is_living(&id) {
+                true => Problem::new(
+                    Status::Forbidden,
+                    "wrong_door",
+                    "the session of this token runs on the engine's own machine, and its token opens nothing here",
+                )
+                .hint("ask at the engine's socket: `sluice` does that where SLUICE_URL is not set"),
+                false => Problem::new(Status::Unauthorized, "session_over", "the session of this token is over"),
+            }));
         }
         let who = whose(&id).ok_or_else(|| denied(Problem::fault(format!("a session called {id}"))))?;
         let who = self.acting(who).map_err(denied)?;

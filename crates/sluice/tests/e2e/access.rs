@@ -177,15 +177,15 @@ fn a_token_made_for_a_task_speaks_for_its_worker_and_never_for_its_reviewer() {
 }
 
 #[test]
-fn a_session_is_known_by_its_token_and_may_move_its_own_task_only() {
+fn a_token_for_a_task_moves_that_task_only_and_a_sessions_own_opens_nothing_on_its_machine() {
     let home = Home::new();
     let own = home.create("own", "worker: hang", &[]);
     let other = home.create("other", "worker: hang", &[]);
     for id in [&own, &other] {
         home.until(id, "active", |task| task["session"] == "active");
     }
+    // Every process of this user can read it, also the worker that this session reviews.
     let secret = secret_of(&home, &own);
-    // The engine that started the session is not the one that is asked.
     let served = Served::start(&home, &[]);
     let (_, spoken_for) = token(&home, &["--scope", "agent", "--task", &own]);
     let mut told = String::new();
@@ -203,6 +203,8 @@ fn a_session_is_known_by_its_token_and_may_move_its_own_task_only() {
         note("cancels another", "POST", &format!("{}/cancel", of(&other)), "");
         note("merges", "POST", &format!("{}/merge", of(&own)), "{}");
         note("makes a token", "POST", "/v1/tokens", r#"{"scope":"person"}"#);
+        note("does not know how", "POST", "/v1/tokens", r#"{"scoop":"person"}"#);
+        note("speaks no JSON", "POST", "/v1/backup", "file");
         note("stops the engine", "POST", "/v1/stop", "");
     }
     home.sluice(&["task", "cancel", &own, "--yes"]).done();
@@ -212,14 +214,16 @@ fn a_session_is_known_by_its_token_and_may_move_its_own_task_only() {
     }
     insta::assert_snapshot!(told, @"
     its own
-        looks: 200
-        where it is: 200
-        moves without a handoff: 422 gate_failed
-        moves another: 403 not_yours
-        cancels another: 403 not_yours
-        merges: 403 not_yours
-        makes a token: 403 not_yours
-        stops the engine: 403 not_yours
+        looks: 403 wrong_door
+        where it is: 403 wrong_door
+        moves without a handoff: 403 wrong_door
+        moves another: 403 wrong_door
+        cancels another: 403 wrong_door
+        merges: 403 wrong_door
+        makes a token: 403 wrong_door
+        does not know how: 403 wrong_door
+        speaks no JSON: 403 wrong_door
+        stops the engine: 403 wrong_door
     one that was made for it
         looks: 200
         where it is: 200
@@ -228,6 +232,8 @@ fn a_session_is_known_by_its_token_and_may_move_its_own_task_only() {
         cancels another: 403 not_yours
         merges: 403 not_yours
         makes a token: 403 not_yours
+        does not know how: 403 not_yours
+        speaks no JSON: 403 not_yours
         stops the engine: 403 not_yours
     when the session is over
         its own: 401 session_over

@@ -5,9 +5,10 @@ use std::io::{Read, Write};
 
 use serde_json::{Value, json};
 
+use super::crab_protocol::listen;
 use super::described::{Described, furnished, repository};
 use super::home::Home;
-use super::recipes::{grimoire, settled, text};
+use super::recipes::settled;
 use super::served::request;
 
 /// What cannot be done here, and why.
@@ -25,9 +26,9 @@ fn every_operation_answers_as_the_document_says() {
     projects(&mut api, &home);
     tasks(&mut api, &home);
     runs(&mut api, &home);
-    a_session_speaks(&mut api, &home);
     processes(&mut api, &home);
     missions(&mut api);
+    a_session_speaks(&mut api);
     grimoires(&mut api, &home);
     api.does("POST", "/v1/stop", "");
     assert_eq!(api.served.ended(), Some(0));
@@ -147,25 +148,18 @@ fn runs(api: &mut Described, home: &Home) {
     assert_eq!(settled(home, &failed)["status"], "failed");
 }
 
-/// An agent's own token speaks for its step.
-fn a_session_speaks(api: &mut Described, home: &Home) {
-    let (here, go) = (home.pipe("told"), home.pipe("go"));
-    let script =
-        format!("printf %s \"$SLUICE_TOKEN\" > \"$SLUICE_HOME/secret\"; : > {}; cat {}", here.path(), go.path());
-    grimoire(
-        home,
-        "speaks",
-        &format!("steps:\n  - name: work\n    type: agent\n    harness: shell\n    prompt: '{script}'\n"),
-    );
-    let wanted = json!({ "recipe": "speaks", "cwd": home.repository() }).to_string();
-    let run = id_of(&api.does("POST", "/v1/recipe/runs", &wanted), "/run/id");
-    here.hear();
-    let secret = std::fs::read_to_string(home.place().join("secret")).unwrap();
+/// The token of an agent that runs elsewhere speaks for its step.
+fn a_session_speaks(api: &mut Described) {
+    let colony = id_of(&api.does("POST", "/v1/colonies", r#"{"name":"bay"}"#), "/colony_id");
+    let crab = json!({ "crab_id": "piper", "colony_id": colony, "name": "Piper", "role": "planner" });
+    api.does("POST", "/v1/crabs/register", &crab.to_string());
+    let mut ear = listen(&api.served, "piper", &api.secret);
+    let mission = json!({ "colony_id": colony, "prompt": "Fix it", "workflow": "dev-task" });
+    let mission = id_of(&api.does("POST", "/v1/missions", &mission.to_string()), "/mission_id");
+    let secret = id_of(&ear.hear(), "/kind/payload/agent_token");
     let said = api.does_as(&secret, "POST", "/v1/step", r#"{"verb":"complete","summary":"It is done"}"#);
     assert_eq!(said, json!({ "said": true }));
-    go.let_go();
-    let run = settled(home, &run);
-    assert_eq!(text(&run["steps"][0]["summary"]), "It is done");
+    api.does("DELETE", &format!("/v1/missions/{mission}"), "");
 }
 
 fn processes(api: &mut Described, home: &Home) {

@@ -21,7 +21,7 @@ struct Plane {
 }
 
 /// A connection that a crab listens on.
-struct Ear(TcpStream);
+pub(crate) struct Ear(TcpStream);
 
 impl Plane {
     fn new() -> Plane {
@@ -56,21 +56,7 @@ impl Plane {
 
     #[track_caller]
     fn listen(&self, crab: &str, secret: &str) -> Ear {
-        let mut stream = self.served.connect();
-        let head = format!(
-            "GET /v1/ws/crab/{crab} HTTP/1.1\r\nhost: sluice\r\nauthorization: Bearer {secret}\r\nupgrade: websocket\r\n\
-             connection: Upgrade\r\nsec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
-        );
-        stream.write_all(head.as_bytes()).unwrap();
-        let mut answered = Vec::new();
-        while !answered.ends_with(b"\r\n\r\n") {
-            let mut byte = [0];
-            stream.read_exact(&mut byte).unwrap();
-            answered.push(byte[0]);
-        }
-        let answered = String::from_utf8(answered).unwrap();
-        assert!(answered.starts_with("HTTP/1.1 101"), "{answered}");
-        Ear(stream)
+        listen(&self.served, crab, secret)
     }
 
     fn mission(&self) -> String {
@@ -87,6 +73,26 @@ impl Plane {
         let crabs = self.ask("GET", "/v1/crabs", &Value::Null);
         text(crabs.as_array().unwrap().iter().find(|it| it["crab_id"] == crab).unwrap(), "state")
     }
+}
+
+/// Listens as a crab.
+#[track_caller]
+pub(crate) fn listen(served: &Served, crab: &str, secret: &str) -> Ear {
+    let mut stream = served.connect();
+    let head = format!(
+        "GET /v1/ws/crab/{crab} HTTP/1.1\r\nhost: sluice\r\nauthorization: Bearer {secret}\r\nupgrade: websocket\r\n\
+         connection: Upgrade\r\nsec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes()).unwrap();
+    let mut answered = Vec::new();
+    while !answered.ends_with(b"\r\n\r\n") {
+        let mut byte = [0];
+        stream.read_exact(&mut byte).unwrap();
+        answered.push(byte[0]);
+    }
+    let answered = String::from_utf8(answered).unwrap();
+    assert!(answered.starts_with("HTTP/1.1 101"), "{answered}");
+    Ear(stream)
 }
 
 impl Ear {
@@ -110,7 +116,7 @@ impl Ear {
 
     /// The next message, which has every key of the envelope.
     #[track_caller]
-    fn hear(&mut self) -> Value {
+    pub(crate) fn hear(&mut self) -> Value {
         let (kind, bytes) = self.frame();
         let said: Value = serde_json::from_slice(&bytes).unwrap_or_else(|error| panic!("{kind}: {error}"));
         for key in ["message_id", "mission_id", "task_id", "run_id", "kind", "sent_at_ms"] {
