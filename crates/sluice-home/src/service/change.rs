@@ -9,6 +9,7 @@ use sluice_core::task::{Asker, Evidence, Input, decide};
 use sluice_engine::actor::{Remark, Said};
 use sluice_engine::host::Clock;
 use sluice_engine::reactor::{Message, Recorded};
+use sluice_worker::git::Repository;
 use sluice_worker::session::{Delivery, Say};
 
 use super::{Service, Who, ask, begin, refused, room, wait};
@@ -101,6 +102,10 @@ impl Service {
         if is_there && !who.is_person() && name != *old && !is_here() {
             let message = format!("Not allowed: `{name}` is not checked out in this task's worktree");
             return Err(not_yours(message).hint("check it out there, or leave it to a person"));
+        }
+        if is_there && !who.is_person() && name != *old && !is_its_own(repository, &name, seen)? {
+            let message = format!("Not allowed: `{name}` may be older than this task, and somebody else's");
+            return Err(not_yours(message).hint("make a new branch from it, or leave it to a person"));
         }
         Ok((name, claimed))
     }
@@ -226,6 +231,21 @@ impl Service {
             Delivery::NotDelivered { reason } => Err(failed(reason)),
         }
     }
+}
+
+/// Whether a branch is a task's own: its branch renamed, or one that was made here since the task was created and that no
+/// remote has.
+fn is_its_own(repository: &Repository, branch: &str, seen: &Seen) -> Result<bool, Problem> {
+    let is_its_own = || {
+        let old = &seen.state.about.branch;
+        if repository.branch_commit(old)?.is_none() && repository.is_renamed_from(branch, old)? {
+            return Ok(true);
+        }
+        let since = repository.branch_since(branch)?;
+        let is_new = since.is_some_and(|since| since >= seen.card.created.div_euclid(1000));
+        Ok(is_new && !repository.is_on_remote(branch)?)
+    };
+    is_its_own().map_err(|error| git(&error))
 }
 
 fn not_yours(message: String) -> Problem {

@@ -145,6 +145,31 @@ impl Repository {
         self.git.at(worktree).looking().args(["rev-parse", "HEAD"]).text()
     }
 
+    /// Since when a branch is here, in seconds since 1970, as its log says; nothing if it has none.
+    pub fn branch_since(&self, branch: &str) -> Result<Option<i64>, GitError> {
+        let log = self.log_of(branch, "%gd")?;
+        let oldest = log.lines().last().and_then(|line| line.rsplit_once("@{")?.1.strip_suffix('}'));
+        Ok(oldest.and_then(|seconds| seconds.parse().ok()))
+    }
+
+    /// Whether a branch had another name before, as its log says.
+    pub fn is_renamed_from(&self, branch: &str, old: &str) -> Result<bool, GitError> {
+        let renamed = format!("Branch: renamed refs/heads/{old} to refs/heads/{branch}");
+        Ok(self.log_of(branch, "%gs")?.lines().any(|line| line == renamed))
+    }
+
+    /// The log of a branch, newest first, a line each in this form; empty if it has none.
+    fn log_of(&self, branch: &str, form: &str) -> Result<String, GitError> {
+        self.check_branch(branch)?;
+        let (form, name) = (format!("--format={form}"), format!("refs/heads/{branch}"));
+        self.call().args(["reflog", "show", &form, "--date=unix", &name, "--"]).text()
+    }
+
+    /// Whether a remote has a branch of this name, as last seen.
+    pub fn is_on_remote(&self, branch: &str) -> Result<bool, GitError> {
+        Ok(self.tracking(branch)?.is_some())
+    }
+
     /// Gives a branch another name, wherever it is checked out.
     pub fn rename_branch(&self, old: &str, new: &str) -> Result<(), GitError> {
         self.check_branch(old)?;

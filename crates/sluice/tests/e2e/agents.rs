@@ -101,6 +101,64 @@ fn an_agent_renames_its_own_branch_and_no_other() {
     assert_eq!(home.json(&["task", "update", &id, "--branch", "somebodys"])["task"]["branch"], "somebodys");
 }
 
+/// What it takes it can rename.
+#[test]
+fn an_agent_takes_no_branch_that_may_be_older_than_its_task() {
+    let home = home_with_shell();
+    for name in ["victim", "adopted"] {
+        let mut old = home.program("git");
+        old.current_dir(home.repository()).env("GIT_COMMITTER_DATE", "2020-01-01T00:00:00Z").args(["branch", name]);
+        run(&mut old).done();
+    }
+    home.git(&["-c", "core.logAllRefUpdates=false", "branch", "unlogged"]);
+    home.git(&["remote", "add", "origin", home.path("nowhere").to_str().unwrap()]);
+    home.git(&["update-ref", "refs/remotes/origin/theirs", "main"]);
+    let here = home.pipe("here");
+    let script = r#"
+        git checkout -q victim
+        ask "where it stands" sluice task update --branch
+        ask "by its name" sluice task update --branch victim
+        git checkout -q unlogged
+        ask "without a log" sluice task update --branch
+        git checkout -q -b theirs origin/theirs
+        ask "a remote's" sluice task update --branch
+        git checkout -q -b tea main
+        ask "a new one" sluice task update --branch
+        ask "renames that" sluice task update --branch coffee
+        echo > HERE
+        read -r line
+    "#;
+    set_script(&home, &script.replace("HERE", here.path()));
+    let id = shell(&home, "brew", &[]);
+    here.hear();
+    insta::assert_snapshot!(log(&home), @"
+    where it stands: 4 not_yours
+    by its name: 4 not_yours
+    without a log: 4 not_yours
+    a remote's: 4 not_yours
+    a new one: 0
+    renames that: 0
+    ");
+    let branches = home.git(&["branch", "--format=%(refname:short)"]);
+    assert_eq!(branches, "adopted\nbrew\ncoffee\nmain\ntheirs\nunlogged\nvictim");
+    let denied = home.sluice(&["events", "--type", "access.denied", "--json"]).done().stdout;
+    assert_eq!(denied.lines().filter(|line| line.contains(&format!("session:{id}.1"))).count(), 4, "{denied}");
+    // A person may.
+    assert_eq!(home.json(&["task", "update", &id, "--branch", "victim"])["task"]["branch"], "victim");
+    // What a person gave to the task the agent may rename, also by itself.
+    let script = r#"
+        git branch -m adopted renamed
+        ask "renamed by git" sluice task update --branch
+        echo > HERE
+        read -r line
+    "#;
+    set_script(&home, &script.replace("HERE", here.path()));
+    let id = shell(&home, "adopted", &[]);
+    here.hear();
+    assert_eq!(log(&home).lines().last(), Some("renamed by git: 0"));
+    assert_eq!(home.task(&id)["branch"], "renamed");
+}
+
 #[test]
 fn what_is_a_persons_is_refused_to_an_agent() {
     let home = home_with_shell();
