@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Value, json};
+use sluice_api::Problem;
 use sluice_core::recipe::StepId;
 use sluice_core::run::{Part, Perform};
 use sluice_engine::host::Clock;
@@ -136,6 +137,11 @@ impl Crabs {
         inner.crabs.iter().map(|(id, crab)| inner.shown(id, crab)).collect()
     }
 
+    /// Whoever has this token is told of no crab of another colony.
+    pub(crate) fn must_see(&self, keeper: Option<&str>, id: &str) -> Result<(), Problem> {
+        if self.inner().sees(keeper, id) { Ok(()) } else { Err(presence::unknown(id)) }
+    }
+
     /// How many steps have been handed out since this was last asked.
     pub fn take_assigned(&self) -> usize {
         std::mem::take(&mut self.inner().assigned)
@@ -171,6 +177,19 @@ impl Inner {
         gone.truncate(most);
         gone.iter().for_each(|(_, id)| drop(self.crabs.remove(id)));
         gone.into_iter().map(|(_, id)| id).collect()
+    }
+
+    /// Whether whoever has this token sees a crab: one of the colony of their own crabs. A person sees all.
+    fn sees(&self, keeper: Option<&str>, crab: &str) -> bool {
+        let Some(keeper) = keeper else { return true };
+        let mut own = self.crabs.iter().filter(|(_, crab)| crab.keeper.as_deref() == Some(keeper));
+        own.any(|(own, _)| self.are_of_one_colony(own, crab))
+    }
+
+    /// Whether both are there and of one colony.
+    fn are_of_one_colony(&self, one: &str, other: &str) -> bool {
+        let colony = |id: &str| self.crabs.get(id).map(|crab| &crab.colony);
+        colony(one).is_some_and(|one| Some(one) == colony(other))
     }
 
     fn shown(&self, id: &str, crab: &Crab) -> Value {

@@ -154,6 +154,15 @@ pub(crate) fn find(ground: &Ground, id: &str) -> Result<SeenRun, Problem> {
     }
 }
 
+/// The mission of exactly this id, if it is this colony's and has a workflow. Whoever sees one colony only says the whole
+/// id: what else begins like it is not for their ears.
+pub(crate) fn of_colony(ground: &Ground, id: &str, colony: &str) -> Result<SeenRun, Problem> {
+    match ground.tasks.load_run(id)? {
+        Some(seen) if seen.state.given.origin.kind == Kind::Mission && seen.colony() == colony => Ok(seen),
+        Some(_) | None => Err(none(id)),
+    }
+}
+
 /// There is none of this id, or none that somebody may see.
 pub(crate) fn none(id: &str) -> Problem {
     Problem::not_found(format!("there is no mission `{id}`")).hint("GET /v1/missions lists all of them")
@@ -164,14 +173,24 @@ pub(crate) fn show(ground: &Ground, id: &str) -> Result<Value, Problem> {
     let ideas = ground.house.of("mission/");
     if let Some(place) = only(ideas.iter().map(|(id, _)| id.as_str()), id)? {
         let (id, entry) = &ideas[place];
-        let mut shown = idea(id, entry);
-        shown["tasks"] = json!([]);
-        return Ok(shown);
+        return Ok(with_tasks(idea(id, entry), Vec::new()));
     }
     let seen = find(ground, id)?;
-    let mut shown = mission(&seen);
-    shown["tasks"] = tasks(ground, &seen).into();
-    Ok(shown)
+    Ok(with_tasks(mission(&seen), tasks(ground, &seen)))
+}
+
+/// The same for whoever sees this colony only.
+pub(crate) fn show_of(ground: &Ground, id: &str, colony: &str) -> Result<Value, Problem> {
+    if let Some(entry) = ground.house.get(&format!("mission/{id}")).filter(|entry| entry["colony_id"] == colony) {
+        return Ok(with_tasks(idea(id, &entry), Vec::new()));
+    }
+    let seen = of_colony(ground, id, colony)?;
+    Ok(with_tasks(mission(&seen), tasks(ground, &seen)))
+}
+
+fn with_tasks(mut mission: Value, tasks: Vec<Value>) -> Value {
+    mission["tasks"] = tasks.into();
+    mission
 }
 
 /// Missions, oldest first.

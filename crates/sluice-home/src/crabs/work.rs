@@ -205,9 +205,14 @@ impl Crabs {
 
     /// A crab begins.
     pub fn start(&self, ground: &Arc<Ground>, keeper: Option<&str>, wanted: &StartAttempt) -> Result<Value, Problem> {
+        self.must_see(keeper, &wanted.crab_id)?;
         self.must_keep(keeper, &wanted.crab_id)?;
         self.heard(ground, &wanted.crab_id);
-        let seen = crate::missions::find(ground, &wanted.mission_id)?;
+        let colony = self.inner().crabs.get(&wanted.crab_id).map(|crab| crab.colony.clone());
+        let seen = match colony.filter(|_| keeper.is_some()) {
+            Some(colony) => crate::missions::of_colony(ground, &wanted.mission_id, &colony)?,
+            None => crate::missions::find(ground, &wanted.mission_id)?,
+        };
         let mut found = self.given(&seen, wanted);
         if found.is_none() {
             crate::missions::task_exists(&seen, &wanted.task_id)?;
@@ -266,8 +271,10 @@ impl Crabs {
         colonies::must_be_an_id("run_id", run_id)?;
         let is_taken = {
             let inner = self.inner();
-            let held = inner.jobs.values().any(|job| job.attempt.as_deref() == Some(run_id));
-            held || inner.over.iter().any(|over| over.name == run_id)
+            // What other colonies call theirs is not for this crab's ears, and they are not asked about this one.
+            let is_seen = |other: &str| inner.are_of_one_colony(&wanted.crab_id, other);
+            let held = inner.jobs.values().any(|job| job.attempt.as_deref() == Some(run_id) && is_seen(&job.crab));
+            held || inner.over.iter().any(|over| over.name == run_id && is_seen(&over.crab))
         };
         if is_taken {
             let message = format!("run_id {run_id} is taken by another attempt");
@@ -292,9 +299,9 @@ impl Crabs {
     fn attempt(&self, ground: &Ground, keeper: Option<&str>, run_id: &str) -> Result<Attempt, Problem> {
         let found = {
             let inner = self.inner();
-            let mut held = inner.jobs.iter();
+            let mut held = inner.jobs.iter().filter(|(_, job)| inner.sees(keeper, &job.crab));
             let held = held.find(|(_, job)| job.attempt.as_deref() == Some(run_id));
-            let over = || inner.over.iter().rev().find(|over| over.name == run_id);
+            let over = || inner.over.iter().rev().find(|it| it.name == run_id && inner.sees(keeper, &it.crab));
             match held {
                 Some((dispatch, job)) => {
                     Some(Attempt { crab: job.crab.clone(), held: Some(*dispatch), counted_as: None })

@@ -178,8 +178,13 @@ impl Service {
     /// Whether a worker may register with a colony, as something. A person may.
     pub(super) fn may_register(&self, who: &Who, wanted: &Register) -> Result<(), Problem> {
         let Who::Worker { token } = who else { return Ok(()) };
-        let colony = crate::colonies::find(&self.ground, &wanted.colony_id)?;
-        self.tokens.bind(token, colony["colony_id"].as_str().unwrap_or_default(), &wanted.role)
+        let colony = match (crate::colonies::find(&self.ground, &wanted.colony_id), self.tokens.colony_of(token)) {
+            (Ok(colony), _) => colony["colony_id"].as_str().unwrap_or_default().to_owned(),
+            // Whether there is another colony is not for its ears.
+            (Err(_), Some(_)) => wanted.colony_id.clone(),
+            (Err(problem), None) => return Err(problem),
+        };
+        self.tokens.bind(token, &colony, &wanted.role)
     }
 
     /// Tells of the tokens that have ended by themselves; whether there were any.

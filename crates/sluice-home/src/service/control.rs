@@ -70,6 +70,7 @@ impl Service {
     /// A crab goes.
     pub fn unregister_crab(&self, who: &Who, id: &str) -> Result<Value, Problem> {
         let keeper = who.keeper("sending a crab away")?;
+        self.ground.crabs.must_see(keeper, id)?;
         self.ground.crabs.unregister(&self.ground, keeper, id)
     }
 
@@ -84,6 +85,7 @@ impl Service {
     /// A crab listens.
     pub fn connect_crab(&self, who: &Who, id: &str, post: Post) -> Result<Connection, Problem> {
         let keeper = who.keeper("listening as a crab")?;
+        self.ground.crabs.must_see(keeper, id)?;
         self.ground.crabs.connect(&self.ground, keeper, id, post)
     }
 
@@ -153,10 +155,10 @@ impl Service {
 
     /// A mission with its tasks.
     pub fn mission(&self, who: &Who, id: &str) -> Result<Value, Problem> {
-        let found = missions::show(&self.ground, id)?;
-        match self.view(who).shows(&found["colony_id"]) {
-            true => Ok(found),
-            false => Err(missions::none(id)),
+        match self.view(who) {
+            View::All => missions::show(&self.ground, id),
+            View::Of(Some(colony)) => missions::show_of(&self.ground, id, &colony),
+            View::Of(None) => Err(missions::none(id)),
         }
     }
 

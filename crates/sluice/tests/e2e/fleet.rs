@@ -187,10 +187,14 @@ fn a_token_cannot_speak_for_another_tokens_worker() {
     let worker = reef.hire("ann", "any");
     let other = super::served::token(&reef.home, &["--scope", "worker"]).1;
     let path = format!("/v1/crabs/{}", worker.crab);
-    assert_eq!(reef.answer("DELETE", &path, &other, &json!(null)).short(), "403 not_yours");
-    let mine = json!({ "crab_id": worker.crab, "colony_id": reef.colony, "name": "mine", "role": "any" });
-    assert_eq!(reef.answer("POST", "/v1/crabs/register", &other, &mine).short(), "403 not_yours");
     let start = json!({ "crab_id": worker.crab, "mission_id": "m", "task_id": "t" });
+    let crab = |id: &str| json!({ "crab_id": id, "colony_id": reef.colony, "name": "mine", "role": "any" });
+    // Whoever has no crab in the colony does not hear of it.
+    assert_eq!(reef.answer("DELETE", &path, &other, &json!(null)).short(), "404 not_found");
+    assert_eq!(reef.answer("POST", "/v1/runs/start", &other, &start).short(), "404 not_found");
+    assert_eq!(reef.answer("POST", "/v1/crabs/register", &other, &crab(&worker.crab)).short(), "403 not_yours");
+    assert_eq!(reef.answer("POST", "/v1/crabs/register", &other, &crab("bob")).short(), "200");
+    assert_eq!(reef.answer("DELETE", &path, &other, &json!(null)).short(), "403 not_yours");
     assert_eq!(reef.answer("POST", "/v1/runs/start", &other, &start).short(), "403 not_yours");
 }
 

@@ -149,9 +149,41 @@ fn a_worker_sees_its_own_colony_alone_and_registers_so_many_crabs() {
         assert_eq!(tasks(other).short(), "404 not_found");
         assert_eq!(served.ask("GET", &format!("/v1/missions/{other}"), Some(&bound), "").short(), "404 not_found");
     }
+    // Nor does it learn what is there: it is answered as if nothing were.
+    assert_eq!(post("/v1/crabs/register", &bound, crab(&reef, "bound-crab")).status, 200);
+    let begun = json!({ "mission_id": missions[1], "task_id": format!("{}.a", missions[1]), "crab_id": "secret-crab",
+                        "run_id": "secret-run" });
+    assert_eq!(post("/v1/scheduler/tick", &person, json!({})).status, 200);
+    assert_eq!(post("/v1/runs/start", &person, begun).status, 200);
+    let unseen = |path: &str, body: Value, id: &str| {
+        let answer = post(path, &bound, body);
+        format!("{} {}", answer.status, answer.body.replace(id, "ID"))
+    };
+    let start = |mission: &str, step: &str, crab: &str| {
+        let wanted = json!({ "mission_id": mission, "task_id": format!("{mission}.{step}"), "crab_id": crab });
+        unseen("/v1/runs/start", wanted, if crab == "bound-crab" { mission } else { crab })
+    };
+    let nothing = start("zzzzzzzzzz", "a", "bound-crab");
+    assert!(nothing.starts_with("404"), "{nothing}");
+    for other in &missions[1..] {
+        for mission in [other.as_str(), &other[..6]] {
+            assert_eq!(start(mission, "a", "bound-crab"), nothing);
+            assert_eq!(start(mission, "b", "bound-crab"), nothing);
+            assert_eq!(tasks(mission).short(), "404 not_found");
+        }
+    }
+    assert_eq!(start(&missions[0], "a", "secret-crab"), start(&missions[0], "a", "no-crab"));
+    for path in ["/v1/runs/update", "/v1/runs/complete"] {
+        let of = |run: &str| unseen(path, json!({ "run_id": run, "status": "completed" }), run);
+        assert_eq!(of("secret-run"), of("no-run"));
+    }
+    let sent_away = |crab: &str| served.ask("DELETE", &format!("/v1/crabs/{crab}"), Some(&bound), "").body;
+    assert_eq!(sent_away("secret-crab").replace("secret-crab", ""), sent_away("no-crab").replace("no-crab", ""));
+    let join = |colony: &str| unseen("/v1/crabs/register", crab(&json!(colony), "new"), colony);
+    assert_eq!(join(bay.as_str().unwrap()), join("zzzzzzzzzz"));
     // So many crabs as can listen with one token, and one more when one of them has gone.
     let register = |id: &str| post("/v1/crabs/register", &bound, crab(&reef, id)).short();
-    for number in 0..500 {
+    for number in 0..499 {
         assert_eq!(register(&format!("crab-{number}")), "200");
     }
     assert_eq!((register("one-more"), register("crab-7")), ("429 too_many".to_owned(), "200".to_owned()));
