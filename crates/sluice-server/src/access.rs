@@ -4,11 +4,12 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use axum::extract::{Request, State};
+use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::Response;
 use sluice_api::Problem;
+use sluice_api::client::VERSION_HEADER;
 use sluice_api::problem::Status;
 use sluice_home::service::{Bearer, Denied, Turned, Who};
 
@@ -16,6 +17,7 @@ use crate::answer::{Refused, refuse};
 use crate::caller::Caller;
 use crate::door::Peer;
 use crate::run::App;
+use crate::table::Operation;
 use crate::whole::only_looks;
 
 /// What is there for everybody.
@@ -194,6 +196,39 @@ fn turn_away(problem: &Problem) -> Response {
         response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     }
     response
+}
+
+/// Whoever has no good token hears that, and neither what is here nor which routes there are.
+pub(crate) async fn tell_strangers_nothing(mut response: Response) -> Response {
+    if response.status() == StatusCode::UNAUTHORIZED {
+        response.headers_mut().remove(header::ALLOW);
+        response.headers_mut().remove(VERSION_HEADER);
+    }
+    response
+}
+
+/// Whoever may not ask for something hears that before what is wrong with the words in which they asked.
+pub(crate) async fn right_first(State(operations): State<Arc<[Operation]>>, request: Request, next: Next) -> Response {
+    let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
+    let method = request.method().clone();
+    let response = next.run(request).await;
+    if response.status() != StatusCode::BAD_REQUEST {
+        return response;
+    }
+    let asked =
+        |it: &&Operation| Some(it.path) == route.as_deref() && it.method.word().eq_ignore_ascii_case(method.as_str());
+    let (Some(operation), Some(who)) = (operations.iter().find(asked), response.extensions().get::<Who>()) else {
+        return response;
+    };
+    match operation.who.allows(who) {
+        true => response,
+        false => {
+            let message = format!("Not allowed: {method} {} is not for you to ask", operation.path);
+            let mut refused = refuse(&Problem::new(Status::Forbidden, "not_yours", message));
+            refused.extensions_mut().insert(who.clone());
+            refused
+        }
+    }
 }
 
 /// Writes down who was turned away, unless that has happened to them too often.

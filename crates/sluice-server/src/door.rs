@@ -11,7 +11,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderValue, Request, header};
-use axum::middleware::{Next, from_fn_with_state};
+use axum::middleware::{Next, from_fn_with_state, map_response};
 use axum::response::Response;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -123,10 +123,12 @@ fn over_network(app: &Arc<App>, origin: Option<axum::http::HeaderValue>) -> Rout
         .layer(from_fn_with_state(app.clone(), admit))
         .layer(from_fn_with_state(app.clone(), access::guard))
         .layer(from_fn_with_state(app.clone(), metrics::count));
-    match origin {
+    let guarded = match origin {
         None => guarded,
         Some(origin) => guarded.layer(from_fn_with_state(origin, cors::cors)),
-    }
+    };
+    // Around all of it: axum adds what a route allows to whatever a layer of its own answers.
+    Router::new().fallback_service(guarded).layer(map_response(access::tell_strangers_nothing))
 }
 
 /// Whoever has shown a token gets room for the connection.

@@ -14,12 +14,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sluice_api::Problem;
 
+use crate::access;
 use crate::answer::{self, ask, refuse, said};
 use crate::caller::Caller;
 use crate::events;
 use crate::keys::{self, Keyed};
 use crate::run::App;
-use crate::table::{For, Table, get, post};
+use crate::table::{For, Operation, Table, get, post};
 
 type Asked = (State<Arc<App>>, Caller);
 
@@ -60,7 +61,9 @@ pub(crate) fn routes(app: Arc<App>, largest: usize) -> Router {
     let layer = axum::extract::DefaultBodyLimit::max(largest);
     let table = table();
     let keyed = Keyed::new(app.clone(), table.operations(), largest);
+    let operations: Arc<[Operation]> = table.operations().into();
     let router = table.router().layer(from_fn_with_state(keyed, keys::keyed));
+    let router = router.layer(from_fn_with_state(operations, access::right_first));
     router.fallback(nothing_here).layer(layer).with_state(app)
 }
 

@@ -8,6 +8,7 @@ use axum::handler::Handler;
 use axum::http::StatusCode;
 use axum::routing::{MethodFilter, on};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
+use sluice_home::service::Who;
 
 use crate::run::App;
 
@@ -69,6 +70,17 @@ impl For {
             For::Agents => &["agent", "person"],
             For::Persons => &["person"],
         }
+    }
+
+    /// Whether that is enough for somebody to ask, whatever they say.
+    pub(crate) fn allows(self, who: &Who) -> bool {
+        let is_among = match self {
+            For::Everybody | For::Readers => true,
+            For::Workers => matches!(who, Who::Worker { .. }),
+            For::Agents => matches!(who, Who::Session { .. } | Who::Step { .. }),
+            For::Persons => false,
+        };
+        is_among || who.is_person()
     }
 }
 

@@ -310,6 +310,31 @@ fn files_with(folder: &Path, bytes: &[u8]) -> Vec<String> {
     found
 }
 
+/// A stranger learns neither which routes there are nor what serves them.
+#[test]
+fn without_a_good_token_every_path_and_method_is_answered_the_same() {
+    let home = Home::new();
+    let served = Served::start(&home, &[]);
+    let guess = format!("slu_{}", "0".repeat(64));
+    for shown in [None, Some(guess.as_str())] {
+        let told = |method: &str, path: &str| {
+            let answer = served.ask(method, path, shown, "");
+            let head: Vec<&str> = answer.head.lines().filter(|line| !line.starts_with("date:")).collect();
+            (answer.status, head.join("\n"), answer.body)
+        };
+        let first = told("GET", "/v1/projects");
+        assert_eq!(first.0, 401);
+        assert!(!first.1.contains("sluice-version") && !first.1.contains("allow"), "{}", first.1);
+        for method in ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "BREW"] {
+            for path in ["/", "/nowhere", "/v1/projects", "/v1/tokens", "/v1/tokens/x", "/v1/runs/start", "/metrics"] {
+                assert_eq!(told(method, path), first, "{method} {path}");
+            }
+        }
+        assert_eq!(told("PUT", "/healthz"), first);
+    }
+    assert_eq!(served.ask("GET", "/healthz", None, "").status, 200);
+}
+
 #[test]
 fn whoever_follows_the_log_sees_nothing_more_of_it_once_the_token_is_revoked() {
     let home = Home::new();
