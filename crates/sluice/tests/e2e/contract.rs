@@ -356,5 +356,5 @@ fn a_task_in_a_repository_without_a_commit_says_how_it_goes_on() {
     assert!(attention.ends_with(&format!("then `sluice task spawn {id}` begins it")), "{attention}");
     super::merges::sh(&home, &empty, "git commit -q --allow-empty -m first");
     home.json(&["task", "spawn", &id]);
-    home.until_status(&id, "agent-review");
+    home.until_event(&id, "agent.spawned", 1);
 }
