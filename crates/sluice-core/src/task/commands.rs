@@ -103,7 +103,7 @@ pub(super) fn request_changes(ledger: &mut Ledger<'_>, by: Asker, message: &str,
 /// How a person has something changed where no transition tells the worker.
 fn instead(ledger: &Ledger<'_>) -> String {
     let (lifecycle, status) = (ledger.lifecycle, ledger.state.status);
-    if ledger.state.main.is_living() || ledger.state.beside.is_living() {
+    if ledger.state.has_living_agent() {
         return format!("`sluice task nudge {ASKED} TEXT` tells its agent");
     }
     let leads_on = |edge: &Transition| edge.from == status && edge.gate.is_none() && !lifecycle.state(edge.to).terminal;
