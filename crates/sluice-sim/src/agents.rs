@@ -94,11 +94,17 @@ impl Life {
             0..=13 => {
                 let to = lifecycle.state(way.to).name.clone();
                 self.note(&format!("{stream}: {session} asks for {}", to.as_str()));
-                let mut asked = Some(Asked::Moves { stream: stream.clone(), session, stir });
+                let test = way.gate.as_ref().filter(|_| role == Role::Reviewer).and_then(|gate| gate.verdict);
+                let verdict = test.map(|test| test.wanted);
+                // What it was told before may not be the last that the engine knows of.
+                self.watch.refused_verdict(stream, session, None);
+                let mut asked = Some(Asked::Moves { stream: stream.clone(), session, stir, verdict });
                 for _ in 0..=usize::from(self.chance.percent(10)) {
                     let evidence = self.ground.sheet(stream).evidence();
                     let by = Asker::Session(session);
-                    self.say(stream, None, Input::Verdict { by, to: to.clone(), evidence: evidence.clone() });
+                    if self.bug != Some(Bug::ForgetsWhatReviewersAskedFor) {
+                        self.say(stream, None, Input::Verdict { by, to: to.clone(), evidence: evidence.clone() });
+                    }
                     self.say(stream, asked.take(), Input::Move { by, to: to.clone(), evidence, room: Room::Unasked });
                 }
                 return self.is_heard();

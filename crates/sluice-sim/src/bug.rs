@@ -25,6 +25,8 @@ pub enum Bug {
     ForgetsRunEnds,
     /// It takes every commit for the run's own that came while the run of a task's state went on.
     TakesAllCommitsForTheRuns,
+    /// It forgets which verdict it has refused a reviewer, and takes the other from the file when that has gone.
+    ForgetsWhatReviewersAskedFor,
     /// It starts a session that it has to start again, although it runs.
     StartsTwice,
     /// It ends sessions as soon as that is decided, not when it is stored.
@@ -75,7 +77,7 @@ pub enum Bug {
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Bug; 34] = [
+    pub const ALL: [Bug; 35] = [
         Bug::AnswersBeforeDurable,
         Bug::ForgetsEffects,
         Bug::HandsOutTwice,
@@ -87,6 +89,7 @@ impl Bug {
         Bug::ForgetsExits,
         Bug::ForgetsRunEnds,
         Bug::TakesAllCommitsForTheRuns,
+        Bug::ForgetsWhatReviewersAskedFor,
         Bug::StartsTwice,
         Bug::EndsBeforeDurable,
         Bug::ForgetsReservations,

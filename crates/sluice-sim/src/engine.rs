@@ -203,6 +203,9 @@ impl Life {
                 None
             }
             Some(asked @ Asked::Moves { .. }) => {
+                if let (Answer::Refused(_), Asked::Moves { stream, session, verdict, .. }) = (answer, &asked) {
+                    self.watch.refused_verdict(stream, *session, *verdict);
+                }
                 self.unanswered(asked);
                 None
             }

@@ -161,7 +161,7 @@ impl Life {
                 let Told { assignment, who, outcome } = *told;
                 self.at(500, Due::Performed { assignment, who, outcome: Some(outcome) });
             }
-            Asked::Moves { stream, session, stir } => {
+            Asked::Moves { stream, session, stir, .. } => {
                 let wait = 300 + self.soon(6_000);
                 self.at(wait, Due::Agent { stream, session, stir });
             }

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
+use sluice_core::artifact::Verdict;
 use sluice_core::task::input::Outcome as Ended;
 use sluice_core::task::session::SessionId;
 use sluice_core::task::state::{Stood, WorkspaceName};
@@ -177,7 +178,7 @@ pub(crate) enum Asked {
     /// Whether a task may be merged.
     MayMerge(StreamId, Option<(String, Stood)>),
     /// Whether an agent's task moves; it goes on when it knows.
-    Moves { stream: StreamId, session: SessionId, stir: u64 },
+    Moves { stream: StreamId, session: SessionId, stir: u64, verdict: Option<Verdict> },
     /// Whether the work of a lasting worker counts. Without an answer it is told again.
     Counts(Box<Told>),
 }

@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
+use sluice_core::artifact::Verdict;
 use sluice_core::lifecycle::{Hook, Lifecycle, Reaction, STUCK, StateId, Transition};
 use sluice_core::task::event::Moved;
 use sluice_core::task::session::{Change, Death, Exit, Place, Role, Session, SessionId};
@@ -44,6 +45,8 @@ pub(crate) struct TaskWatch {
     agents: u32,
     /// Crashes of this stay.
     crashes: u32,
+    /// The verdict that a reviewer was last refused here, in the world's own book: by whom, in which stay.
+    refused: Option<(u32, SessionId, Verdict)>,
     /// A person has seen what there was to see, and has let it be.
     pub(super) is_looked_at: bool,
 }
@@ -52,6 +55,13 @@ impl Watch {
     /// Somebody asks something of a task that may move it.
     pub(crate) fn asks(&mut self, stream: &StreamId, by: Asker) {
         *self.asked.entry((stream.clone(), format!("{by:?}"))).or_default() += 1;
+    }
+
+    /// A reviewer asked for a verdict, and was told no; or it asks again, and has not been answered.
+    pub(crate) fn refused_verdict(&mut self, stream: &StreamId, session: SessionId, verdict: Option<Verdict>) {
+        let Some(task) = self.tasks.get_mut(stream) else { return };
+        let is_reviewer = task.roles.get(&session) == Some(&Role::Reviewer);
+        task.refused = verdict.filter(|_| is_reviewer).map(|verdict| (task.state.visit.turn, session, verdict));
     }
 
     pub(crate) fn task_stored(&mut self, append: &Append, place: usize) -> Result<(), String> {
@@ -146,6 +156,7 @@ impl TaskWatch {
             roles: BTreeMap::new(),
             agents: 0,
             crashes: 0,
+            refused: None,
             // Whoever creates it without an agent knows that it has none.
             is_looked_at: true,
         })
@@ -227,10 +238,11 @@ impl TaskWatch {
         let mut gates = self.lifecycle.transitions.iter().filter(here).filter_map(|edge| edge.gate.as_ref());
         let verdict = gates.find_map(|gate| gate.verdict).map(|test| test.wanted);
         let is_verdict = verdict.is_some();
-        if let (Some(taken), Some(asked)) = (verdict, self.state.visit.asked)
-            && taken != asked.verdict
+        if let (Some(taken), Some((turn, asker, asked))) = (verdict, self.refused)
+            && (turn, asker) == (self.state.visit.turn, session)
+            && taken != asked
         {
-            return Err(format!("{} counts, and a reviewer asked for {}", taken.word(), asked.verdict.word()));
+            return Err(format!("{} counts, and {asker} was refused {}", taken.word(), asked.word()));
         }
         let ended =
             [Place::Main, Place::Beside].map(|place| self.state.session(place)).into_iter().find_map(|it| match it {
