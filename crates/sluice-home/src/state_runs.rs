@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use sluice_api::Problem;
 use sluice_core::lifecycle::Permissions;
-use sluice_core::recipe::Work;
-use sluice_core::run::End;
+use sluice_core::recipe::{Data, Work};
+use sluice_core::run::{End, StepStatus};
 use sluice_core::task::Input;
 use sluice_core::task::input::RunEnd;
 
@@ -25,18 +25,33 @@ pub(crate) fn look_at_all(ground: &Arc<Ground>) -> Result<(), Problem> {
     waiting.iter().filter(|seen| seen.state.run_here().is_some()).try_for_each(|seen| look(ground, &seen.id))
 }
 
-/// Whether the run's own agents made every commit that the task's branch has got since it was started. Each step says where
-/// the work stood after it. What moved during a command was moved by the code that it tests, and what moved between the steps
-/// by others: neither was looked at by the whole run. A command that an agent committed beside has seen half of each.
+/// Whether the run's own agents made every commit that the task's branch has got since it was started, and a command of the
+/// run has looked at the last of them, if it has commands. Each step says where the work stood after it. What moved during a
+/// command was moved by the code that it tests, and a command that an agent committed beside has seen half of each.
 fn is_own(run: &SeenRun, from: &str, to: &str) -> bool {
     let steps = run.plan.recipe.steps.iter().zip(&run.state.steps);
     let mut ended: Vec<_> = steps.filter_map(|(step, state)| Some((state.ended?, step, state))).collect();
     ended.sort_by_key(|(at, ..)| *at);
-    let (mut stands_at, mut written) = (from, None);
+    let is_command = |work: &Work| matches!(work, Work::Script { .. } | Work::Gate { .. });
+    let has_commands = run.plan.recipe.steps.iter().any(|step| is_command(&step.work));
+    let (mut stands_at, mut written, mut is_looked_at) = (from, None, true);
     for (at, step, state) in ended {
-        let outcome = state.latest.as_ref().or(state.left.as_ref());
+        let outcome = match &state.status {
+            StepStatus::Completed => state.latest.as_ref(),
+            StepStatus::Failed(_) => state.left.as_ref().or(state.latest.as_ref()),
+            // It did nothing in this round.
+            StepStatus::Skipped(_) | StepStatus::Cancelled => continue,
+            StepStatus::Waiting
+            | StepStatus::Ready
+            | StepStatus::Running(_)
+            | StepStatus::Stopping(..)
+            | StepStatus::Retrying { .. }
+            | StepStatus::Held { .. } => return false,
+        };
         let commit = outcome.and_then(|outcome| outcome.commit.as_deref());
         let writes = match step.work {
+            // Without an item there was nothing to do.
+            Work::ParallelAgents { .. } if outcome.is_some_and(|it| it.output == Data::List(Vec::new())) => continue,
             Work::Agent { .. } | Work::AgentLoop { .. } | Work::ParallelAgents { .. } => {
                 step.permissions == Permissions::Full
             }
@@ -44,12 +59,15 @@ fn is_own(run: &SeenRun, from: &str, to: &str) -> bool {
             Work::Task(_) => continue, // it has a worktree of its own
         };
         match commit {
-            Some(commit) if writes => (stands_at, written) = (commit, Some(at)),
-            Some(commit) if commit == stands_at && state.began >= written => {}
+            Some(commit) if writes => {
+                is_looked_at &= commit == stands_at;
+                (stands_at, written) = (commit, Some(at));
+            }
+            Some(commit) if commit == stands_at && state.began >= written => is_looked_at |= is_command(&step.work),
             Some(_) | None => return false,
         }
     }
-    stands_at == to
+    stands_at == to && (is_looked_at || !has_commands)
 }
 
 /// If the run of a task's state has ended, or goes on after it failed, and the task has not heard of it, it does.

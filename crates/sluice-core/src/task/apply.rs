@@ -216,7 +216,8 @@ impl TaskState {
             Next::Stays | Next::Never => {}
         }
         let lives = self.has_living_agent();
-        if let Some(run) = self.run.as_mut().filter(|run| run.end.is_none()) {
+        // One that has ended may be opened again.
+        if let Some(run) = &mut self.run {
             run.accompanied |= lives;
         }
     }

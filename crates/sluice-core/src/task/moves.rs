@@ -37,7 +37,8 @@ pub(super) fn go(ledger: &mut Ledger<'_>, by: Asker, to: &str, evidence: &Eviden
     if needs_room && !make_room(ledger, room) {
         return Ok(());
     }
-    if by == Asker::Person || ledger.state.attention == Some(Attention::PoolFull) {
+    let is_settled = matches!(ledger.state.attention, Some(Attention::PoolFull | Attention::Disputed { .. }));
+    if by == Asker::Person || is_settled {
         ledger.clear_attention();
     }
     take(ledger, Some(edge), to, by, evidence);
@@ -163,7 +164,9 @@ fn passes(ledger: &Ledger<'_>, by: Asker, edge: &Transition, evidence: &Evidence
     let again = format!("write `## {}` in TASK.md, then ask again", gate.title);
     let is_taken = gate.verdict.is_none_or(|test| ledger.state.visit.takes(test.wanted));
     match gate.test(&evidence.body) {
-        Ok(()) if by == Asker::Engine && !is_taken => refuse("the reviewer asked for another verdict", again),
+        Ok(()) if by == Asker::Engine && !is_taken => {
+            refuse("a reviewer was refused a verdict here, and must ask for one itself", again)
+        }
         Ok(()) if gate.verdict.is_some() && !is_given_here(ledger, by, gate, evidence) => {
             let state = ledger.lifecycle.state_name(ledger.state.status);
             let old = format!("its verdict is from before the task entered `{state}`");

@@ -7,7 +7,7 @@
 
 use std::error::Error as _;
 use std::fs::{self, File, OpenOptions};
-use std::io;
+use std::io::{self, Read as _};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -26,7 +26,7 @@ fn id(path: &Path) -> io::Result<Id> {
     path.metadata().map(|about| (about.dev(), about.ino()))
 }
 
-/// A log as a writer has left it. SQLite begins it anew from time to time, and never makes it shorter while a writer is there.
+/// A log as a writer has left it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LogFile {
     id: Id,
@@ -39,10 +39,24 @@ impl LogFile {
         Some(LogFile { id: (about.dev(), about.ino()), bytes: about.len() })
     }
 
-    /// Whether the log of this name still holds what was written to it.
+    /// Whether the log of this name still holds what was written to it. One that is shorter does, if all of it was brought
+    /// into the file first, by whatever program.
     fn is_there(&self, path: &Path) -> bool {
-        LogFile::at(path).is_some_and(|now| now.id == self.id && now.bytes >= self.bytes)
+        let is_same = |now: LogFile| now.id == self.id && (now.bytes >= self.bytes || is_brought_in(path));
+        LogFile::at(path).is_some_and(is_same)
     }
+}
+
+/// Where the index of a log says how many frames of it count: SQLite documents its layout as the WAL-index header.
+const FRAMES: std::ops::Range<usize> = 16..20;
+
+/// Whether nothing stands in a log alone, as its index says.
+fn is_brought_in(log: &Path) -> bool {
+    let log = log.display().to_string();
+    let Some(store) = log.strip_suffix("-wal") else { return false };
+    let mut head = [0; FRAMES.end];
+    let read = File::open(format!("{store}-shm")).and_then(|mut index| index.read_exact(&mut head));
+    read.is_ok() && head[FRAMES].iter().all(|byte| *byte == 0)
 }
 
 /// The log that SQLite keeps beside a file.

@@ -62,8 +62,7 @@ impl SqliteWriter {
             let done = connection.prepare_cached(sql).and_then(|mut it| it.execute([]));
             done.map_err(|error| place.fault(error))
         };
-        // Only an owner makes the log shorter, when it gives the store up.
-        let sound = self.file.check_log(connection, self.log.as_ref().filter(|_| self.epoch.is_some()));
+        let sound = self.file.check_log(connection, self.log.as_ref());
         let done = sound.and_then(|()| say("BEGIN IMMEDIATE")).and_then(|_| {
             let answer = work(connection, &mut self.knowledge)?;
             say("COMMIT")?;

@@ -89,16 +89,44 @@ fn a_log_that_is_removed_under_its_engine_is_missed_by_a_command_that_only_looks
 /// What stood in the log alone is lost with it. The file is as it was, and nothing of the emptied log is brought into it.
 #[test]
 fn a_log_that_is_emptied_under_its_engine_does_not_ruin_the_store() {
+    for asks in [&["task", "list"][..], &["stop"]] {
+        emptied(asks);
+    }
+}
+
+/// An engine whose log is emptied is asked this.
+fn emptied(asks: &[&str]) {
     let home = Home::new();
     home.create("kept", "true", &["--no-spawn"]);
     let engine = home.engine_pid();
     let before = std::fs::read(store(&home)).unwrap();
     std::fs::write(log_of(&store(&home)), "").unwrap();
-    is_told(&home.sluice(&["task", "list"]), &["removed, moved or replaced"]);
-    let late = home.sluice(&["task", "create", "late", "Late", "--harness", "demo", "--no-spawn"]);
-    assert_eq!(late.code, 6, "{late:?}");
+    let asked = home.sluice(asks);
+    if asks[0] == "task" {
+        is_told(&asked, &["removed, moved or replaced"]);
+        let late = home.sluice(&["task", "create", "late", "Late", "--harness", "demo", "--no-spawn"]);
+        assert_eq!(late.code, 6, "{late:?}");
+    }
     process::until_gone(engine);
-    assert_eq!(std::fs::read(store(&home)).unwrap(), before, "it was written into");
+    assert_eq!(std::fs::read(store(&home)).unwrap(), before, "it was written into after {asks:?}");
+}
+
+/// Another program may bring the log into the file and empty it: nothing is missing then.
+#[test]
+fn a_log_that_was_brought_into_the_file_is_not_missed() {
+    let home = Home::new();
+    let kept = home.create("kept", "true", &["--no-spawn"]);
+    let engine = home.engine_pid();
+    let other = home.store();
+    // A reader of the engine may be in the way for a moment.
+    other.busy_timeout(std::time::Duration::from_secs(30)).unwrap();
+    let (busy, ..): (i64, i64, i64) = other
+        .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+        .unwrap();
+    assert_eq!((busy, log_of(&store(&home)).metadata().unwrap().len()), (0, 0));
+    assert!(home.json(&["task", "list"]).to_string().contains(&kept));
+    home.create("later", "true", &["--no-spawn"]);
+    assert_eq!(home.engine_pid(), engine);
 }
 
 /// The home is moved away. Its engine ends without touching what is made in its place, and everything is where the home is.

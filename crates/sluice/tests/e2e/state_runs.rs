@@ -320,7 +320,8 @@ fn what_the_agents_of_a_run_commit_is_judged_by_it() {
     let steps = format!(
         "name: verify\ninput: [{{name: branch}}]\nsteps:\n  - {{name: look, type: script, command: 'true'}}\n  \
          - {{name: tidy, type: agent, harness: shell, prompt: \"{}; echo tidied\"}}\n  \
-         - {{name: check, type: script, command: 'echo > {}; cat {}; ls tidied-*'}}\n",
+         - {{name: check, type: script, command: 'echo > {}; cat {}; ls tidied-*'}}\n  \
+         - {{name: mend, type: agent, harness: shell, when: \"check.exit_code != 0\", prompt: 'echo never'}}\n",
         commits("tidied-${input.branch}"),
         told.path(),
         go.path()
@@ -362,6 +363,22 @@ fn what_the_code_under_test_commits_is_judged_by_nobody() {
     assert_eq!(text(&first(&home, &id, "task.run_ended")["data"]["commit"]), begun);
     assert_eq!(refused_merge(&home, &id).0, "1 stale_verdict");
     assert_eq!(home.git(&["log", "--format=%s", "main", "--", "planted"]), "");
+}
+
+#[test]
+fn what_no_command_of_a_run_has_looked_at_is_not_judged_by_it() {
+    let home = Home::new();
+    with_shell(&home);
+    definition(&home, CHECKED, LIFECYCLE);
+    let steps = format!(
+        "name: verify\ninput: [{{name: branch}}]\nsteps:\n  - {{name: check, type: script, command: 'true'}}\n  \
+         - {{name: late, type: agent, harness: shell, prompt: \"{}; echo late\"}}\n",
+        commits("late")
+    );
+    definition(&home, "verify", &steps);
+    let id = create(&home);
+    home.until_status(&id, "reviewing");
+    assert_eq!(refused_merge(&home, &id).0, "1 stale_verdict");
 }
 
 #[test]
