@@ -1,10 +1,10 @@
 //! A copy of the store, and putting one back.
 
 use std::fs::{File, OpenOptions, Permissions};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::fs::{CWD, OFlags, RenameFlags, renameat_with};
 use rustix::io::Errno;
 use sluice_api::problem::{Problem, Status};
 pub use sluice_store::Log;
@@ -18,6 +18,8 @@ use crate::service::closed;
 
 /// Letters of a file's name that are told again.
 const LONGEST_NAME: usize = 1000;
+/// What the name of a copy ends with until it is whole.
+const DRAFT: &str = ".sluice-part";
 /// What to do about a disk that is full.
 const ROOM: &str = "free some space on its disk, or name a file on another";
 
@@ -40,11 +42,18 @@ pub fn copy(store: &Store, file: &Path) -> Result<(), Problem> {
     if file.symlink_metadata().is_ok() {
         return Err(exists());
     }
-    let draft = beside(file, ".part");
-    // Nobody else reads it: it holds what the home keeps from others.
-    let taken = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&draft);
+    let draft = beside(file, DRAFT);
+    // Nobody else reads it: it holds what the home keeps from others. A link or a pipe in its place is not ours.
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+    let taken =
+        OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).custom_flags(flags).open(&draft);
     let held = taken.map_err(unwritten)?;
-    if held.try_lock().is_err() {
+    // Another may have given the file that was opened its name meanwhile.
+    let is_draft = || {
+        let (opened, named) = (held.metadata().ok()?, draft.symlink_metadata().ok()?);
+        (opened.is_file() && (opened.dev(), opened.ino()) == (named.dev(), named.ino())).then_some(())
+    };
+    if held.try_lock().is_err() || is_draft().is_none() {
         let message = format!("another backup writes {name} now");
         return Err(Problem::new(Status::Refused, "exists", message).hint("wait for its end, or name another file"));
     }

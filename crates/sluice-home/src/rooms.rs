@@ -181,7 +181,7 @@ fn is_given_back(ground: &Ground, pool: &Pool, number: &Number, task: &str) -> b
         Ok(None) => true,
         Ok(Some(binding)) if binding.task == task => true,
         Ok(Some(Binding { task, .. })) => {
-            is_over(ground, &task) && pool.release(number, &task).is_ok() && is_kept(ground, &task)
+            is_over(ground, &task) && is_kept(ground, &task) && pool.release(number, &task).is_ok()
         }
         // What is wrong with it is said when it is lent.
         Err(_) => true,

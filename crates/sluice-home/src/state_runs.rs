@@ -27,7 +27,8 @@ pub(crate) fn look_at_all(ground: &Arc<Ground>) -> Result<(), Problem> {
 
 /// Whether the run's own agents made every commit that the task's branch has got since it was started, and a command of the
 /// run has looked at the last of them, if it has commands. Each step says where the work stood after it. What moved during a
-/// command was moved by the code that it tests, and a command that an agent committed beside has seen half of each.
+/// command was moved by the code that it tests, also if it was moved back later; and a command that an agent committed beside
+/// has seen half of each.
 fn is_own(run: &SeenRun, from: &str, to: &str) -> bool {
     let steps = run.plan.recipe.steps.iter().zip(&run.state.steps);
     let mut ended: Vec<_> = steps.filter_map(|(step, state)| Some((state.ended?, step, state))).collect();
@@ -64,6 +65,8 @@ fn is_own(run: &SeenRun, from: &str, to: &str) -> bool {
                 (stands_at, written) = (commit, Some(at));
             }
             Some(commit) if commit == stands_at && state.began >= written => is_looked_at |= is_command(&step.work),
+            // An engine before this one did not say; where the work stands as it did, nothing has moved it for good.
+            None if from == to => {}
             Some(_) | None => return false,
         }
     }

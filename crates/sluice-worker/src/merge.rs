@@ -417,11 +417,12 @@ pub const PUSHED_LATER: &str = "pushes it later";
 fn push(repository: &Repository, remote: Option<&str>, commit: &str) -> Pushed {
     let Some(remote) = remote else { return Pushed::NoRemote };
     let default = repository.default_branch();
-    let known = repository.commit(&format!("refs/remotes/{remote}/{default}"));
-    if known.is_ok_and(|known| known.as_deref() == Some(commit)) {
+    let known = repository.commit(&format!("refs/remotes/{remote}/{default}")).ok().flatten();
+    // Another merge that came after this one may have taken it along.
+    if known.is_some_and(|known| repository.is_ancestor(commit, &known).unwrap_or(false)) {
         return Pushed::Done;
     }
-    match repository.push(remote, default, false) {
+    match repository.push_commit(remote, commit, default) {
         Ok(()) => Pushed::Done,
         Err(error) => Pushed::Failed(format!("{error}; `git push {remote} {default}` {PUSHED_LATER}")),
     }

@@ -221,7 +221,8 @@ pub enum Input {
         end: RunEnd,
         /// What it says about that; may be empty.
         why: String,
-        /// Whether every commit that the branch has got since the run was started is the run's own.
+        /// Whether every commit that the branch has got since the run was started is the run's own, and the work stood
+        /// nowhere else in between.
         own: bool,
         /// What the files say.
         evidence: Evidence,

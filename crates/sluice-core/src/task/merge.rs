@@ -209,7 +209,7 @@ fn stale(ledger: &Ledger<'_>, judged: &str, work: &Stood, standing: Option<&Stan
         (Some(commit), _) if work.dirty => format!("{} with changes that no commit had", short(&commit.0)),
         (Some(commit), _) => short(&commit.0).to_owned(),
         (None, Some(tree)) => format!("the content {}", short(&tree.0)),
-        (None, None) => "work that could not be read".to_owned(),
+        (None, None) => "work that could not be read or was put elsewhere meanwhile".to_owned(),
     };
     let message = format!("Merge not allowed: {judged} {given}, and the work is now {now}");
     Refusal::new(RefusalCode::StaleVerdict, message).hint(format!("{}; --force merges it as it is now", again(ledger)))

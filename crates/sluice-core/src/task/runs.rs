@@ -77,16 +77,18 @@ pub(super) fn left(ledger: &mut Ledger<'_>, outcome: &Outcome) {
 
 /// The work that the run of this state has judged. What stood there when it was started, unless its own agents have made the
 /// commits that came since: then what it leaves. Where another agent of the task has lived beside it, nobody can tell whose
-/// they are, and what anybody else has committed is not judged.
+/// they are, and what anybody else has committed is not judged. Nothing is, if the work was elsewhere in between.
 fn judged(ledger: &Ledger<'_>, evidence: &Evidence, own: bool) -> Stood {
     let state = &ledger.state;
     let began = state.run.as_ref().and_then(|run| run.began.clone()).unwrap_or_default();
     let now = Stood::of(&evidence.work);
     let is_alone = state.run.as_ref().is_some_and(|run| !run.accompanied) && !state.has_living_agent();
-    match (now.commit == began.commit, began.commit.is_some() && own && is_alone) {
-        (true, _) => Stood { dirty: began.dirty || now.dirty, ..began },
-        (false, true) => now,
-        (false, false) => began,
+    match (now.commit == began.commit, own) {
+        (true, true) => Stood { dirty: began.dirty || now.dirty, ..began },
+        // It stands there again, and some step has seen something else.
+        (true, false) => Stood::default(),
+        (false, true) if began.commit.is_some() && is_alone => now,
+        (false, _) => began,
     }
 }
 

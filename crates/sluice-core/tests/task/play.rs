@@ -8,7 +8,7 @@
 //! | `ok`, `fail REASON`, `skip REASON`, `settle` | the outcome of the open effect; of all that follow |
 //! | `again`, `unwritten REASON` | the last outcome once more; TASK.md could not be written |
 //! | `exit WHO`, `killed WHO`, `lost WHO`, `adopt WHO` | what the engine hears of sessions |
-//! | `run-ended RUN completed\|failed\|cancelled [WHY]` | what the engine hears of runs; `run: run-ended …`: the newest commits are its own |
+//! | `run-ended RUN completed\|failed\|cancelled [WHY]` | what the engine hears of runs; `run: run-ended …`: the newest commits are its own; `strayed: run-ended …`: the work was elsewhere in between |
 //! | `state` | shows where the task stands |
 
 use std::collections::BTreeMap;
@@ -238,7 +238,7 @@ impl Player {
     fn input(&self, who: &str, verb: &str, rest: &str) -> Input {
         let by = match who {
             "person" => Asker::Person,
-            "engine" | "run" => Asker::Engine,
+            "engine" | "run" | "strayed" => Asker::Engine,
             "stranger" => Asker::Stranger,
             session => Asker::Session(self.session(session)),
         };
@@ -279,7 +279,13 @@ impl Player {
                     other => panic!("a run cannot end `{other}`"),
                 };
                 let why = words.get(2).copied().unwrap_or_default().to_owned();
-                Input::RunEnded { run: words[0].to_owned(), end, why, own: who == "run", evidence }
+                let began = self.state.as_ref().and_then(|state| state.run.as_ref()?.began.clone()).unwrap_or_default();
+                let own = match who {
+                    "run" => true,
+                    "strayed" => false,
+                    _ => began.commit == Stood::of(&evidence.work).commit,
+                };
+                Input::RunEnded { run: words[0].to_owned(), end, why, own, evidence }
             }
             other => panic!("a script cannot say `{other}`"),
         }

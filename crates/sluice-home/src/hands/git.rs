@@ -58,8 +58,8 @@ pub(super) fn release(ground: &Arc<Ground>, seen: &Seen, workspace: &str) -> Don
         Err(error) if error.is_passing() => return Err(Undone::by(error)),
         Err(_) => {} // there is none, or none that could be read
     }
-    pool.release(&number, &seen.id).map_err(Undone::by)?;
     judged::keep(ground, seen)?;
+    pool.release(&number, &seen.id).map_err(Undone::by)?;
     Ok(Found::Nothing)
 }
 

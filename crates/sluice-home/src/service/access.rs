@@ -228,7 +228,8 @@ impl Service {
             let noted: Vec<_> = noted.collect();
             let is_stored = |asked: &Option<Asked>| {
                 let within = deadline.saturating_duration_since(Instant::now());
-                asked.as_ref().is_some_and(|asked| asked.recv_timeout(within).is_ok())
+                let answer = asked.as_ref().and_then(|asked| asked.recv_timeout(within).ok());
+                answer.is_some_and(|answer| !matches!(answer, sluice_engine::reactor::Answer::Fault(_)))
             };
             if !noted.iter().all(is_stored) {
                 return;

@@ -107,7 +107,7 @@ mod tests {
 
     use sluice_api::run::StartRun;
     use sluice_core::run::Kind;
-    use sluice_store::{Reader as _, Store, Writer as _};
+    use sluice_store::Store;
 
     use super::super::{Service, Started, Who, start_as};
     use crate::log::Log;

@@ -115,7 +115,7 @@ impl Held {
 
     /// Whether the file is still what its name says.
     fn has_its_name(&self) -> bool {
-        id(&self.path).is_ok_and(|now| now == self.id)
+        self.path.metadata().is_ok_and(|now| (now.dev(), now.ino()) == self.id && now.len() > 0)
     }
 
     /// Whether what is read stands in the file of this name and its log. It answers at once, also while a copy is made.

@@ -3,7 +3,7 @@
 //! Nothing is ever forced over commits that were not seen: a push that is not a fast-forward is refused by the remote,
 //! and a branch is deleted only where it was last seen, with all its commits merged.
 
-use super::{GitError, Repository, said};
+use super::{Call, GitError, Repository, said};
 use crate::merge::{Turn, merged_tree};
 use crate::workspace::keep_tip;
 
@@ -30,7 +30,7 @@ impl Repository {
             return Err(GitError::NoBranch { branch: branch.to_owned() });
         }
         let remote = self.remote()?.ok_or(GitError::NoRemote)?;
-        self.push(&remote, branch, true)
+        self.push(&remote, branch)
     }
 
     /// Whether the remote has all of the default branch, as last seen here: a push notes what the remote has then.
@@ -43,18 +43,15 @@ impl Repository {
         }
     }
 
-    /// Pushes a branch, with the user's hooks: that of LFS brings the files along.
-    pub(crate) fn push(&self, remote: &str, branch: &str, upstream: bool) -> Result<(), GitError> {
-        let mut call = self.call().network().hooks().args(["push", "--quiet"]);
-        if upstream {
-            call = call.arg("--set-upstream");
-        }
-        let refspec = format!("refs/heads/{branch}:refs/heads/{branch}");
-        let ended = call.args(["--", remote, &refspec]).answer()?;
-        if ended.code == Some(0) {
-            return Ok(());
-        }
-        Err(GitError::Push { remote: remote.to_owned(), what: format!("`{branch}`"), said: said(&ended) })
+    /// Pushes a branch and makes the remote's its upstream.
+    fn push(&self, remote: &str, branch: &str) -> Result<(), GitError> {
+        let call = self.call().network().args(["push", "--quiet", "--set-upstream"]);
+        pushed(call, remote, (&format!("refs/heads/{branch}"), branch))
+    }
+
+    /// Brings the remote's branch to this commit: what a hook or a person has put on the branch here since is not pushed.
+    pub(crate) fn push_commit(&self, remote: &str, commit: &str, branch: &str) -> Result<(), GitError> {
+        pushed(self.call().network().args(["push", "--quiet"]), remote, (commit, branch))
     }
 
     /// Deletes a branch on the remote if all of it is merged there: the default branch of the remote has its newest
@@ -134,5 +131,15 @@ impl Repository {
     pub(crate) fn refresh(&self, remote: &str, branch: &str) -> Result<(), GitError> {
         let refspec = format!("+refs/heads/{branch}:refs/remotes/{remote}/{branch}");
         self.call().network().args(["fetch", "--quiet", "--no-tags", "--", remote, &refspec]).answer().map(drop)
+    }
+}
+
+/// Pushes, with the user's hooks: that of LFS brings the files along.
+fn pushed(call: Call, remote: &str, (from, branch): (&str, &str)) -> Result<(), GitError> {
+    let refspec = format!("{from}:refs/heads/{branch}");
+    let ended = call.hooks().args(["--", remote, &refspec]).answer()?;
+    match ended.code {
+        Some(0) => Ok(()),
+        _ => Err(GitError::Push { remote: remote.to_owned(), what: format!("`{branch}`"), said: said(&ended) }),
     }
 }

@@ -179,8 +179,9 @@ impl Checkout {
         if no_link.kind() == ErrorKind::AlreadyExists {
             return Err(no_link);
         }
+        let mark = fs::read(self.mark())?;
         let mut file = File::create_new(self.lock())?;
-        let written = file.write_all(&fs::read(self.mark())?).and_then(|()| file.sync_all());
+        let written = file.write_all(&mark).and_then(|()| file.sync_all());
         if written.is_err() {
             fs::remove_file(self.lock())?;
         }

@@ -59,6 +59,9 @@ fn forms(value: &str) -> Vec<Known> {
     forms.push(plain(json.as_bytes().to_vec()));
     forms.push(plain(json.replace('/', "\\/").into_bytes()));
     forms.push(plain(escaped(value)));
+    let address = String::from_utf8_lossy(&escaped(value)).into_owned();
+    forms.push(plain(address.replace("%2F", "/").into_bytes()));
+    forms.push(plain(address.replace("%20", "+").into_bytes()));
     let digits = |digit: fn(&u8) -> String| value.as_bytes().iter().map(digit).collect::<String>().into_bytes();
     forms.push(plain(digits(|byte| format!("{byte:02x}"))));
     forms.push(plain(digits(|byte| format!("{byte:02X}"))));

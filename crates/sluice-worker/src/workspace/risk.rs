@@ -189,7 +189,7 @@ impl Risk {
 }
 
 /// What git says about the files, with what it was told not to see.
-fn changes(site: &Site, listed: &Listed) -> Result<Changes, GitError> {
+pub(crate) fn changes(site: &Site, listed: &Listed) -> Result<Changes, GitError> {
     let mut changes = if listed.hidden.is_empty() {
         Changes::of(site.call())?
     } else {

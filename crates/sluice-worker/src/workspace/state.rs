@@ -4,6 +4,8 @@
 
 use std::path::PathBuf;
 
+use super::listed::Listed;
+use super::risk;
 use super::site::{Binding, Site};
 use super::{Pool, WorkspaceName};
 use crate::git::{Changes, GitError};
@@ -111,7 +113,8 @@ impl Pool {
         let missing = || GitError::NoWorkspace { workspace: name.to_string() };
         let site = self.known(name)?.filter(Site::is_present).ok_or_else(missing)?;
         let none = || GitError::NoCommit { missing: format!("a commit in the workspace {name}") };
-        let changes = changes(&site)?;
+        // What git was told not to see is work beside the commit too.
+        let changes = risk::changes(&site, &Listed::of(&site)?)?;
         let commit = changes.head.clone().ok_or_else(none)?;
         let id = site.call().args(["rev-parse", "--verify", &format!("{commit}^{{tree}}")]).text()?;
         Ok(Tree { id, commit, head: head(&site, &changes), changed: changes.names() })

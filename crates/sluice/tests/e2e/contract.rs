@@ -222,7 +222,7 @@ fn a_backup_is_the_same_board() {
     let before = board();
     let file = home.path("copy.db").display().to_string();
     // What a killed engine has left of a copy stands under another name, and is replaced.
-    let draft = format!("{file}.part");
+    let draft = format!("{file}.sluice-part");
     std::fs::write(&draft, "a part of a copy").unwrap();
     home.json(&["backup", &file]);
     assert!(!std::path::Path::new(&draft).exists());

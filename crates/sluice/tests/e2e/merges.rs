@@ -215,6 +215,18 @@ fn a_judged_commit_that_no_branch_has_any_more_is_kept_and_told() {
     }
 }
 
+/// What git was told not to see lies in the workspace all the same, and was judged with it.
+#[test]
+fn changes_that_git_does_not_show_are_not_committed() {
+    let home = Home::new();
+    for flag in ["--assume-unchanged", "--skip-worktree"] {
+        let id = reviewed(&home, &format!("brew{flag}"), PASSES, &[]);
+        let hide = format!("file=$(git ls-files | head -n 1); git update-index {flag} $file; echo hidden >> $file");
+        sh(&home, &workspace(&home, &id), &hide);
+        assert_eq!(home.refused(&["task", "merge", &id]), "1 uncommitted", "{flag}");
+    }
+}
+
 #[test]
 fn whoever_restores_one_thing_hears_that_more_is_kept() {
     let home = Home::new();
@@ -227,7 +239,10 @@ fn whoever_restores_one_thing_hears_that_more_is_kept() {
     let back = home.path("back");
     let said = home.sluice(&["workspace", "restore", &id, "--into", back.to_str().unwrap()]).done();
     assert!(said.stderr.contains("the newest of 2 that are kept"), "{said:?}");
-    assert_eq!(sh(&home, &back, "git rev-parse HEAD"), judged);
+    assert_eq!(sh(&home, &back, "cat forgotten"), "x");
+    let first = home.path("first");
+    home.sluice(&["workspace", "restore", &id, "--number", "1", "--into", first.to_str().unwrap()]).done();
+    assert_eq!(sh(&home, &first, "git rev-parse HEAD"), judged);
 }
 
 #[test]

@@ -242,6 +242,22 @@ fn that_a_merge_was_not_pushed_is_told_and_stays_told() {
 }
 
 /// The remote takes branches and does not take the default branch: then the branch is all that it has of the work.
+/// A hook of the repository may commit on the default branch; the remote gets what was judged, and no more.
+#[test]
+fn what_a_hook_puts_on_the_default_branch_is_not_pushed() {
+    let forge = Forge::new();
+    let home = &forge.home;
+    let hook = "printf '#!/bin/sh\\necho evil > evil; git add evil; git commit -q -m evil\\n' > .git/hooks/post-merge; \
+                chmod +x .git/hooks/post-merge";
+    sh(home, &home.repository(), hook);
+    let id = home.create("brew", PASSES, &[]);
+    let folder = PathBuf::from(home.until_status(&id, "reviewing")["workspace"].as_str().unwrap());
+    let judged = sh(home, &folder, "git rev-parse HEAD");
+    home.json(&["task", "merge", &id]);
+    assert_eq!(home.git(&["log", "-1", "--format=%s", "main"]), "evil", "the hook has run");
+    assert_eq!(forge.remote("git rev-parse main"), judged);
+}
+
 #[test]
 fn a_branch_on_the_remote_stays_when_the_merge_was_not_pushed() {
     let forge = Forge::new();

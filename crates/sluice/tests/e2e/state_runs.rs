@@ -366,6 +366,21 @@ fn what_the_code_under_test_commits_is_judged_by_nobody() {
 }
 
 #[test]
+fn work_that_is_put_elsewhere_during_a_run_and_back_is_not_judged_by_it() {
+    let home = Home::new();
+    definition(&home, CHECKED, LIFECYCLE);
+    // What the code under test can do: the check sees an older commit, and the branch stands where it stood at the end.
+    let steps = "name: verify\ninput: [{name: branch}]\nsteps:\n  \
+        - {name: build, type: script, command: 'git checkout -q --detach HEAD^'}\n  \
+        - {name: check, type: script, command: 'true'}\n  \
+        - {name: after, type: script, command: 'git checkout -q ${input.branch}'}\n";
+    definition(&home, "verify", steps);
+    let id = create(&home);
+    home.until_status(&id, "reviewing");
+    assert_eq!(refused_merge(&home, &id).0, "1 stale_verdict");
+}
+
+#[test]
 fn what_no_command_of_a_run_has_looked_at_is_not_judged_by_it() {
     let home = Home::new();
     with_shell(&home);
