@@ -23,6 +23,7 @@ impl TaskState {
                 seen: created.seen.clone(),
                 uprooted: 0,
                 asked: None,
+                handed: None,
             },
             about: created.about.clone(),
             review_round: 0,
@@ -144,6 +145,7 @@ impl TaskState {
             seen: moved.seen.clone(),
             uprooted: 0,
             asked: None,
+            handed: moved.handed.clone(),
         };
         if moved.judged.is_some() {
             self.judged.clone_from(&moved.judged);
@@ -233,7 +235,7 @@ pub(super) fn spawns(edge: &Transition) -> bool {
     edge.hooks.iter().any(|hook| matches!(hook, Hook::SpawnAgent(_) | Hook::SpawnReviewer(_)))
 }
 
-fn starts_beside(edge: &Transition) -> bool {
+pub(super) fn starts_beside(edge: &Transition) -> bool {
     edge.hooks.iter().any(|hook| matches!(hook, Hook::SpawnReviewer(_)))
 }
 

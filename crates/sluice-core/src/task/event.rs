@@ -190,6 +190,8 @@ pub struct Moved {
     pub judged: Option<Judged>,
     /// The run that was to judge the work, if the task goes on before it has ended.
     pub unchecked: Option<Checked>,
+    /// The work as it is handed to a reviewer beside whom its worker may live on.
+    pub handed: Option<Stood>,
 }
 
 /// How a job ended.

@@ -1,7 +1,7 @@
 //! Moving: which transition, whether it may be taken, and taking it.
 
 use super::Answered;
-use super::apply::edge as edge_at;
+use super::apply::{edge as edge_at, starts_beside};
 use super::event::{Event, Moved};
 use super::hooks;
 use super::input::{Asker, Evidence, Room};
@@ -223,11 +223,23 @@ fn ways_out(lifecycle: &Lifecycle, from: StateId) -> String {
     format!("from `{}` it can go to: {}", lifecycle.state_name(from), ways.join(", "))
 }
 
+/// What a verdict was given for: where another commit stands than the reviewer was handed, not that.
+fn judged_work(handed: Option<Stood>, now: Stood) -> Stood {
+    match handed {
+        Some(handed) if handed.commit != now.commit => handed,
+        Some(_) | None => now,
+    }
+}
+
 /// Changes the status and sets the hooks going. Nothing is asked any more.
 pub(super) fn take(ledger: &mut Ledger<'_>, edge: Option<EdgeId>, to: StateId, by: Asker, evidence: &Evidence) {
-    let gate = edge.and_then(|id| edge_at(ledger.lifecycle, id)).and_then(|edge| edge.gate.as_ref());
-    let verdict = gate.and_then(|gate| gate.verdict);
-    let judged = verdict.map(|test| Judged { verdict: test.wanted, work: Stood::of(&evidence.work) });
+    let transition = edge.and_then(|id| edge_at(ledger.lifecycle, id));
+    let verdict = transition.and_then(|edge| edge.gate.as_ref()?.verdict);
+    let now = || Stood::of(&evidence.work);
+    // A reviewer beside a worker has looked at what it was handed; a person at what is there.
+    let handed = || ledger.state.visit.handed.clone().filter(|handed| by != Asker::Person && handed.commit.is_some());
+    let judged = verdict.map(|test| Judged { verdict: test.wanted, work: judged_work(handed(), now()) });
+    let handed = transition.filter(|edge| starts_beside(edge)).map(|_| now());
     let unchecked = runs::unchecked(ledger).filter(|_| !ledger.lifecycle.state(to).terminal);
     ledger.record(Event::Moved(Moved {
         turn: ledger.next_turn(),
@@ -239,6 +251,7 @@ pub(super) fn take(ledger: &mut Ledger<'_>, edge: Option<EdgeId>, to: StateId, b
         seen: seen::sections(ledger.lifecycle, to, &evidence.body),
         judged,
         unchecked,
+        handed,
     }));
     if ledger.lifecycle.state_name(to) == CANCELLED {
         ledger.record(Event::Cancelled);

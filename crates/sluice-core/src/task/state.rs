@@ -105,6 +105,8 @@ pub struct Visit {
     pub uprooted: u32,
     /// The verdict that a reviewer last asked for here and was refused.
     pub asked: Option<Asked>,
+    /// The work as it was handed to a reviewer beside whom its worker may live on.
+    pub handed: Option<Stood>,
 }
 
 /// A verdict that a reviewer asked for by itself, and was refused.

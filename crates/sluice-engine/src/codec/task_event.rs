@@ -145,6 +145,8 @@ struct StoredMoved {
     judged: Option<StoredJudged>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     unchecked: Option<StoredChecked>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    handed: Option<StoredStood>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -316,6 +318,7 @@ impl From<&Moved> for StoredMoved {
             seen: write_seen(&it.seen),
             judged: it.judged.as_ref().map(Into::into),
             unchecked: it.unchecked.as_ref().map(Into::into),
+            handed: it.handed.as_ref().map(Into::into),
         }
     }
 }
@@ -334,6 +337,7 @@ impl TryFrom<StoredMoved> for Moved {
             seen: read_seen(it.seen)?,
             judged: it.judged.map(Into::into),
             unchecked: it.unchecked.map(Into::into),
+            handed: it.handed.map(Into::into),
         })
     }
 }

@@ -113,6 +113,8 @@ struct StoredVisit {
     uprooted: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     asked: Option<StoredAsked>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    handed: Option<StoredStood>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -286,6 +288,7 @@ impl From<&Visit> for StoredVisit {
             seen: write_seen(&it.seen),
             uprooted: it.uprooted,
             asked: it.asked.map(Into::into),
+            handed: it.handed.as_ref().map(Into::into),
         }
     }
 }
@@ -302,6 +305,7 @@ impl TryFrom<StoredVisit> for Visit {
             seen: read_seen(it.seen)?,
             uprooted: it.uprooted,
             asked: it.asked.map(Into::into),
+            handed: it.handed.map(Into::into),
         })
     }
 }

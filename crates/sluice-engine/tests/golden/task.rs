@@ -228,6 +228,7 @@ fn moved(by: Asker, judged: Option<Judged>) -> Event {
         seen: seen(),
         judged,
         unchecked: None,
+        handed: None,
     })
 }
 
@@ -306,6 +307,7 @@ fn events() {
         seen: BTreeMap::new(),
         judged: None,
         unchecked: None,
+        handed: None,
     };
     for (name, check) in checks() {
         let passed_by = Moved { unchecked: Some(check), ..escalated.clone() };
@@ -314,6 +316,8 @@ fn events() {
     let unsaid = Asked { verdict: Verdict::Pass, found: None };
     add("verdict_refused.without_one_in_the_file".into(), Event::VerdictRefused { session: S3, asked: unsaid });
     add("created.with_a_life_before".into(), created(2));
+    let to_a_reviewer = Moved { handed: Some(stood()), ..escalated.clone() };
+    add("moved.to_a_reviewer_beside".into(), Event::Moved(to_a_reviewer));
     add("moved.along_no_edge".into(), Event::Moved(escalated));
     add("moved.judged_a_commit".into(), moved(Asker::Person, Some(judged_a_commit())));
     let commit = Some(Commit("9f2c1d7".into()));

@@ -127,6 +127,7 @@ fn states() {
         add(format!("watch.{name}"), &|state| state.visit.watch = place);
     }
     add("uprooted".into(), &|state| state.visit.uprooted = 2);
+    add("handed".into(), &|state| state.visit.handed = Some(stood()));
     add("asked".into(), &|state| state.visit.asked = Some(ASKED));
     let workspaces =
         vec![Workspace::Unbound, Workspace::Reserved(workspace_name()), Workspace::Bound(workspace_name())];

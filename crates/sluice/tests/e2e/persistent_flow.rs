@@ -331,6 +331,28 @@ fn a_worker_that_turns_fail_into_pass_gains_nothing() {
     assert_eq!(moves(&home, &id)[2..4], ["working → agent-review", "agent-review → working"]);
 }
 
+/// A verdict is for what the reviewer was handed, and not for what the worker beside it commits before it is said.
+#[test]
+fn what_a_worker_commits_beside_its_reviewer_is_not_judged() {
+    let home = Home::new();
+    let (here, on) = (home.pipe("here"), home.pipe("on"));
+    let script = format!("worker: work\nreviewer: tell {}; wait for {}; review pass", here.path(), on.path());
+    let id = home.create("brew", &script, &WORKFLOW);
+    here.hear();
+    let folder = std::path::PathBuf::from(home.task(&id)["workspace"].as_str().unwrap());
+    let handed = sh(&home, &folder, "git rev-parse HEAD");
+    sh(&home, &folder, "echo evil > evil; git add evil; git commit -qm evil");
+    on.let_go();
+    home.until_status(&id, "reviewing");
+    let history = home.history(&id);
+    let judged = history.iter().rfind(|event| event["data"]["verdict"] == "PASS").unwrap();
+    assert_eq!(judged["data"]["commit"], handed.as_str());
+    assert_eq!(home.refused(&["task", "merge", &id]), "1 stale_verdict");
+    sh(&home, &folder, "git reset -q --hard HEAD^");
+    home.json(&["task", "merge", &id]);
+    assert_eq!(home.git(&["rev-parse", "main"]), handed);
+}
+
 #[test]
 fn where_no_worker_lives_a_new_one_is_started_instead_of_being_told() {
     let home = Home::new();
