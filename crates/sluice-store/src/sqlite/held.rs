@@ -8,42 +8,41 @@
 use std::error::Error as _;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
+use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
 
 use super::fault::Place;
 use super::schema;
 use crate::StoreError;
 
-/// Which file it is, whatever it is called.
-pub(super) type Id = (u64, u64);
-
-fn id(path: &Path) -> io::Result<Id> {
-    path.metadata().map(|about| (about.dev(), about.ino()))
-}
-
-/// A log as a writer has left it.
+/// Which file has a name, and how long it is.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct LogFile {
-    id: Id,
+pub(super) struct Named {
+    id: (u32, u32, u64),
     bytes: u64,
 }
 
-impl LogFile {
-    fn at(path: &Path) -> Option<LogFile> {
-        let about = path.metadata().ok()?;
-        Some(LogFile { id: (about.dev(), about.ino()), bytes: about.len() })
+impl Named {
+    /// Asked for nothing else: a kernel that tells the time of a file's last change makes the next change of it a new time,
+    /// and the sync after it a third longer.
+    fn at(path: &Path) -> io::Result<Named> {
+        let about = statx(CWD, path, AtFlags::empty(), StatxFlags::INO | StatxFlags::SIZE)?;
+        Ok(Named { id: (about.stx_dev_major, about.stx_dev_minor, about.stx_ino), bytes: about.stx_size })
+    }
+
+    fn is_at(&self, path: &Path) -> Option<Named> {
+        Named::at(path).ok().filter(|now| now.id == self.id)
     }
 
     /// Whether the log of this name still holds what was written to it. One that is shorter does, if all of it was brought
     /// into the file first, by whatever program.
-    fn is_there(&self, path: &Path) -> bool {
-        let is_same = |now: LogFile| now.id == self.id && (now.bytes >= self.bytes || is_brought_in(path));
-        LogFile::at(path).is_some_and(is_same)
+    fn is_whole_log(&self, path: &Path) -> bool {
+        self.is_at(path).is_some_and(|now| now.bytes >= self.bytes || is_brought_in(path))
     }
 }
 
@@ -74,7 +73,7 @@ pub(super) fn has_log(path: &Path) -> bool {
 #[derive(Debug)]
 enum Standing {
     /// It has its name as far as anything here knows, and so does this log, once a writer has seen it.
-    Here { log: Option<LogFile> },
+    Here { log: Option<Named> },
     /// It has lost its name, and a writer copies what is in it.
     Saving,
     /// What became of what was stored.
@@ -86,7 +85,7 @@ enum Standing {
 pub(super) struct Held {
     path: PathBuf,
     log: PathBuf,
-    id: Id,
+    id: Named,
     standing: Mutex<Standing>,
 }
 
@@ -94,7 +93,7 @@ impl Held {
     /// The file at this path, which has just been opened.
     pub(super) fn new(path: &Path) -> io::Result<Held> {
         let standing = Mutex::new(Standing::Here { log: None });
-        Ok(Held { path: path.to_owned(), log: log_of(path), id: id(path)?, standing })
+        Ok(Held { path: path.to_owned(), log: log_of(path), id: Named::at(path)?, standing })
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -115,7 +114,7 @@ impl Held {
 
     /// Whether the file is still what its name says.
     fn has_its_name(&self) -> bool {
-        self.path.metadata().is_ok_and(|now| (now.dev(), now.ino()) == self.id && now.len() > 0)
+        self.id.is_at(&self.path).is_some_and(|now| now.bytes > 0)
     }
 
     /// Whether what is read stands in the file of this name and its log. It answers at once, also while a copy is made.
@@ -125,14 +124,14 @@ impl Held {
             Standing::Saving => return Err(self.gone(SAVING.to_owned())),
             Standing::Saved(became) => return Err(self.gone(became.clone())),
         };
-        let has_log = || log.is_none_or(|log| log.is_there(&self.log));
+        let has_log = || log.is_none_or(|log| log.is_whole_log(&self.log));
         if self.has_its_name() && has_log() { Ok(()) } else { Err(self.gone(SAVING.to_owned())) }
     }
 
     /// Whether a writer may go on with its log: one that was emptied takes what is written next, and the file is ruined when
     /// that is brought into it.
-    pub(super) fn check_log(&self, connection: &Connection, log: Option<&LogFile>) -> Result<(), StoreError> {
-        match log.is_none_or(|log| log.is_there(&self.log)) {
+    pub(super) fn check_log(&self, connection: &Connection, log: Option<&Named>) -> Result<(), StoreError> {
+        match log.is_none_or(|log| log.is_whole_log(&self.log)) {
             true => Ok(()),
             false => Err(self.lost(|| save(connection, &self.path))),
         }
@@ -140,9 +139,9 @@ impl Held {
 
     /// Whether what was stored over this connection stands in the file of this name and its log, which is noted: it stays for
     /// as long as the connection does. If it does not, it is saved, and this returns when it is.
-    pub(super) fn check_stored(&self, connection: &Connection, log: &mut Option<LogFile>) -> Result<(), StoreError> {
-        let now = LogFile::at(&self.log);
-        let is_same = |now: &LogFile| log.is_none_or(|before| before.id == now.id);
+    pub(super) fn check_stored(&self, connection: &Connection, log: &mut Option<Named>) -> Result<(), StoreError> {
+        let now = Named::at(&self.log).ok();
+        let is_same = |now: &Named| log.is_none_or(|before| before.id == now.id);
         if let (Some(now), true, Standing::Here { log: noted }) =
             (now.filter(is_same), self.has_its_name(), &mut *self.standing())
         {

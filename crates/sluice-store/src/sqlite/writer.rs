@@ -12,7 +12,7 @@ use std::time::Duration;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::fault::Place;
-use super::held::{Held, LogFile};
+use super::held::{Held, Named};
 use crate::memory::system_time;
 use crate::ownership::Owner;
 use crate::{Append, Conflict, Cursor, Ownership, StoreError, StreamId, Writer, admit};
@@ -26,7 +26,7 @@ const MOST_BEHIND: u64 = 64;
 pub struct SqliteWriter {
     connection: Connection,
     file: Arc<Held>,
-    log: Option<LogFile>,
+    log: Option<Named>,
     place: Place,
     epoch: Option<u64>,
     knowledge: Knowledge,
