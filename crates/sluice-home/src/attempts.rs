@@ -41,8 +41,10 @@ pub(crate) fn sweep_tasks(ground: &Ground) {
                 let _ = std::fs::remove_dir_all(&folder);
             }
         }
-        // Only an empty one goes.
-        let _ = std::fs::remove_dir(all.join(&project));
+        // Only an empty one goes, and not one that was just made for a task.
+        if is_older(&all.join(&project), keep) {
+            let _ = std::fs::remove_dir(all.join(&project));
+        }
     }
 }
 
