@@ -43,7 +43,7 @@ pub fn copy(store: &Store, file: &Path) -> Result<(), Problem> {
         return Err(exists());
     }
     let draft = beside(file, DRAFT);
-    // Nobody else reads it: it holds what the home keeps from others. A link or a pipe in its place is not ours.
+    // Only its owner reads it: it holds what the home keeps from others. A link or a pipe in its place is not ours.
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
     let taken =
         OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).custom_flags(flags).open(&draft);

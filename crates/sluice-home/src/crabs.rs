@@ -137,7 +137,7 @@ impl Crabs {
         inner.crabs.iter().map(|(id, crab)| inner.shown(id, crab)).collect()
     }
 
-    /// Whoever has this token is told of no crab of another colony.
+    /// The holder of this token is told of no crab of another colony.
     pub(crate) fn must_see(&self, keeper: Option<&str>, id: &str) -> Result<(), Problem> {
         if self.inner().sees(keeper, id) { Ok(()) } else { Err(presence::unknown(id)) }
     }
@@ -179,7 +179,7 @@ impl Inner {
         gone.into_iter().map(|(_, id)| id).collect()
     }
 
-    /// Whether whoever has this token sees a crab: one of the colony of their own crabs. A person sees all.
+    /// Whether the holder of this token sees a crab: one of the colony of their own crabs. A person sees all.
     fn sees(&self, keeper: Option<&str>, crab: &str) -> bool {
         let Some(keeper) = keeper else { return true };
         let mut own = self.crabs.iter().filter(|(_, crab)| crab.keeper.as_deref() == Some(keeper));

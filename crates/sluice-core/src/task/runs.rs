@@ -76,7 +76,7 @@ pub(super) fn left(ledger: &mut Ledger<'_>, outcome: &Outcome) {
 }
 
 /// The work that the run of this state has judged. What stood there when it was started, unless its own agents have made the
-/// commits that came since: then what it leaves. Where another agent of the task has lived beside it, nobody can tell whose
+/// commits that came since: then what it leaves. Where another agent of the task has lived beside it, git does not say whose
 /// they are, and what anybody else has committed is not judged. Nothing is, if the work was elsewhere in between.
 fn judged(ledger: &Ledger<'_>, evidence: &Evidence, own: bool) -> Stood {
     let state = &ledger.state;

@@ -159,7 +159,7 @@ pub struct TaskRun {
     pub end: Option<RunEnd>,
     /// The work when it was started, if it judges that. Older engines did not say.
     pub began: Option<Stood>,
-    /// Whether an agent of the task has lived beside it: then nobody can tell whose a commit is that was made meanwhile.
+    /// Whether an agent of the task has lived beside it: then git does not say whose a commit is that was made meanwhile.
     pub accompanied: bool,
 }
 
