@@ -168,9 +168,11 @@ impl Tasks {
         let _ = self.reread(stream);
     }
 
-    /// Reads a task again. The error is the store's; one that is damaged is noted, and is no open task any more.
+    /// Reads a task again. The error is the store's; one that is damaged is noted, and is no open task any more. Nobody else
+    /// reads until what was read is known: what was read first would replace what was read last.
     fn reread(&self, stream: &StreamId) -> Result<(), StoreError> {
-        let found = match locked(&self.loader).task(stream) {
+        let mut loader = locked(&self.loader);
+        let found = match loader.task(stream) {
             Ok(found) => found,
             Err(Trouble::Store(error)) => return Err(error),
             Err(Trouble::Damaged(why)) => {
