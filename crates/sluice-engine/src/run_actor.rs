@@ -183,7 +183,9 @@ impl RunActor {
         }
         settled.sort_unstable();
         settled.dedup();
-        self.open.retain(|id| settled.binary_search(id).is_err());
+        for id in &settled {
+            self.open.remove(id);
+        }
         let mut change = Change {
             events,
             header: self.describe(now),
