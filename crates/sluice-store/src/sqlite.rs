@@ -200,7 +200,7 @@ fn named(
 /// So many findings about the structure are told.
 const MOST_TOLD: u32 = 20;
 /// The page cache of a writer, in KiB; SQLite takes negative numbers as such. It is taken as it is needed, and kept.
-const WRITER_CACHE_KIB: i64 = -8_192;
+const WRITER_CACHE_KIB: i64 = -2_048;
 /// The page cache of a reader. There are several of them in an engine, each keeps its own, and the system keeps the pages of
 /// the file as well.
 const READER_CACHE_KIB: i64 = -1_024;

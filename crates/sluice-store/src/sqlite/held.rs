@@ -8,13 +8,14 @@
 use std::error::Error as _;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
-use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, Statx, StatxFlags, open, statx};
 
 use super::fault::Place;
 use super::schema;
@@ -25,14 +26,27 @@ use crate::StoreError;
 pub(super) struct Named {
     id: (u32, u32, u64),
     bytes: u64,
+    /// How many names the file has, in any folder.
+    names: u32,
 }
 
 impl Named {
+    fn at(path: &Path) -> io::Result<Named> {
+        Ok(Named::of(statx(CWD, path, AtFlags::empty(), Named::ASKED)?))
+    }
+
+    /// The same of a file that is held: no path is walked, which is most of what asking costs.
+    fn held(file: &OwnedFd) -> io::Result<Named> {
+        Ok(Named::of(statx(file, "", AtFlags::EMPTY_PATH, Named::ASKED)?))
+    }
+
     /// Asked for nothing else: a kernel that tells the time of a file's last change makes the next change of it a new time,
     /// and the sync after it a third longer.
-    fn at(path: &Path) -> io::Result<Named> {
-        let about = statx(CWD, path, AtFlags::empty(), StatxFlags::INO | StatxFlags::SIZE)?;
-        Ok(Named { id: (about.stx_dev_major, about.stx_dev_minor, about.stx_ino), bytes: about.stx_size })
+    const ASKED: StatxFlags = StatxFlags::INO.union(StatxFlags::SIZE).union(StatxFlags::NLINK);
+
+    fn of(about: Statx) -> Named {
+        let id = (about.stx_dev_major, about.stx_dev_minor, about.stx_ino);
+        Named { id, bytes: about.stx_size, names: about.stx_nlink }
     }
 
     fn is_at(&self, path: &Path) -> Option<Named> {
@@ -56,6 +70,26 @@ fn is_brought_in(log: &Path) -> bool {
     let mut head = [0; FRAMES.end];
     let read = File::open(format!("{store}-shm")).and_then(|mut index| index.read_exact(&mut head));
     read.is_ok() && head[FRAMES].iter().all(|byte| *byte == 0)
+}
+
+/// The log that a writer writes to, held open by itself: a name that is taken away is seen in the file.
+#[derive(Debug)]
+pub(super) struct Log {
+    file: OwnedFd,
+    noted: Named,
+}
+
+impl Log {
+    fn open(path: &Path) -> io::Result<Log> {
+        let file = hold(path)?;
+        let noted = Named::held(&file)?;
+        Ok(Log { file, noted })
+    }
+}
+
+/// A file that is not opened for anything: SQLite's locks on a file are gone when its process closes it once.
+fn hold(path: &Path) -> io::Result<OwnedFd> {
+    Ok(open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?)
 }
 
 /// The log that SQLite keeps beside a file.
@@ -85,6 +119,7 @@ enum Standing {
 pub(super) struct Held {
     path: PathBuf,
     log: PathBuf,
+    file: OwnedFd,
     id: Named,
     standing: Mutex<Standing>,
 }
@@ -92,8 +127,9 @@ pub(super) struct Held {
 impl Held {
     /// The file at this path, which has just been opened.
     pub(super) fn new(path: &Path) -> io::Result<Held> {
-        let standing = Mutex::new(Standing::Here { log: None });
-        Ok(Held { path: path.to_owned(), log: log_of(path), id: Named::at(path)?, standing })
+        let (file, standing) = (hold(path)?, Mutex::new(Standing::Here { log: None }));
+        let id = Named::held(&file)?;
+        Ok(Held { path: path.to_owned(), log: log_of(path), file, id, standing })
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -130,25 +166,34 @@ impl Held {
 
     /// Whether a writer may go on with its log: one that was emptied takes what is written next, and the file is ruined when
     /// that is brought into it.
-    pub(super) fn check_log(&self, connection: &Connection, log: Option<&Named>) -> Result<(), StoreError> {
-        match log.is_none_or(|log| log.is_whole_log(&self.log)) {
-            true => Ok(()),
-            false => Err(self.lost(|| save(connection, &self.path))),
-        }
+    pub(super) fn check_log(&self, connection: &Connection, log: Option<&Log>) -> Result<(), StoreError> {
+        let is_whole = |log: &Log| {
+            let now = Named::held(&log.file).ok().filter(|now| now.names > 0);
+            now.is_some_and(|now| now.bytes >= log.noted.bytes || is_brought_in(&self.log))
+        };
+        if log.is_none_or(is_whole) { Ok(()) } else { Err(self.lost(|| save(connection, &self.path))) }
     }
 
-    /// Whether what was stored over this connection stands in the file of this name and its log, which is noted: it stays for
-    /// as long as the connection does. If it does not, it is saved, and this returns when it is.
-    pub(super) fn check_stored(&self, connection: &Connection, log: &mut Option<Named>) -> Result<(), StoreError> {
-        let now = Named::at(&self.log).ok();
-        let is_same = |now: &Named| log.is_none_or(|before| before.id == now.id);
-        if let (Some(now), true, Standing::Here { log: noted }) =
-            (now.filter(is_same), self.has_its_name(), &mut *self.standing())
-        {
-            (*noted, *log) = (Some(now), Some(now));
+    /// Whether what was stored over this connection stands in a file and a log that have names; the log is noted, and stays
+    /// for as long as the connection does. If it does not, it is saved, and this returns when it is.
+    pub(super) fn check_stored(&self, connection: &Connection, log: &mut Option<Log>) -> Result<(), StoreError> {
+        let noted = match log {
+            Some(log) => Named::held(&log.file).map(|now| log.noted = now),
+            None => Log::open(&self.log).map(|opened| *log = Some(opened)),
+        };
+        let noted = noted.ok().and(log.as_ref()).map(|log| log.noted).filter(|noted| noted.names > 0);
+        let is_there = || Named::held(&self.file).is_ok_and(|now| now.names > 0 && now.bytes > 0);
+        if let (Some(now), true, Standing::Here { log }) = (noted, is_there(), &mut *self.standing()) {
+            *log = Some(now);
             return Ok(());
         }
         Err(self.lost(|| save(connection, &self.path)))
+    }
+
+    /// Whether the file and its log have the names that they had: one that was moved has another. What is stored is saved if
+    /// they have not.
+    pub(super) fn check_names(&self, connection: &Connection) -> Result<(), StoreError> {
+        self.check().map_err(|_| self.lost(|| save(connection, &self.path)))
     }
 
     /// The file has lost its name: what is in it is saved, once.

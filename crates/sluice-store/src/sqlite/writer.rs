@@ -12,7 +12,7 @@ use std::time::Duration;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::fault::Place;
-use super::held::{Held, Named};
+use super::held::{Held, Log};
 use crate::memory::system_time;
 use crate::ownership::Owner;
 use crate::{Append, Conflict, Cursor, Ownership, StoreError, StreamId, Writer, admit};
@@ -26,7 +26,7 @@ const MOST_BEHIND: u64 = 64;
 pub struct SqliteWriter {
     connection: Connection,
     file: Arc<Held>,
-    log: Option<Named>,
+    log: Option<Log>,
     place: Place,
     epoch: Option<u64>,
     knowledge: Knowledge,
@@ -99,6 +99,8 @@ impl Writer for SqliteWriter {
             write_owner(connection, &stored).map_err(|error| place.fault(error))?;
             Ok(ownership)
         })?;
+        // Not at each commit: this costs more, and whoever is given an answer asks it as well.
+        self.file.check_names(&self.connection)?;
         if mine.is_none() {
             self.knowledge.clear();
             self.is_marked = false;
