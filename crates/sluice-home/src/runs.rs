@@ -18,8 +18,9 @@ use crate::tasks::{Tasks, unread};
 const KIND: &str = "run/";
 /// How many streams are read together.
 const PAGE: usize = 1000;
-/// So many settings are remembered; then they are read again.
-const MOST_REMEMBERED: usize = 1000;
+/// So many settings are remembered; then they are read again. They are small and lie between what comes and goes, so that many
+/// of them keep much memory from being given back.
+const MOST_REMEMBERED: usize = 100;
 /// Runs of so many steps together are remembered as they were seen; then they are read again.
 const MOST_STEPS: usize = 20_000;
 /// So many of them may have ended: hardly anybody looks at one twice, and the memory of a day's work would stay.

@@ -107,13 +107,46 @@ fn run(seen: &SeenRun) -> Value {
     json!({ "run": view_run::run(seen) })
 }
 
-/// A process, written when the answer is.
-struct OneProcess(SeenRun);
+/// A run that is shown when the answer is written: thousands of them shown at once take more memory than all else that an
+/// engine does.
+struct AsRun(SeenRun);
 
-impl Serialize for OneProcess {
+impl Serialize for AsRun {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map([("process", process_shown(&self.0))])
+        view_run::run(&self.0).serialize(serializer)
     }
+}
+
+#[derive(Serialize)]
+struct Runs {
+    runs: Vec<AsRun>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
+}
+
+/// The same, as a process.
+struct AsProcess(SeenRun);
+
+impl Serialize for AsProcess {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        process_shown(&self.0).serialize(serializer)
+    }
+}
+
+#[derive(Serialize)]
+struct OneProcess {
+    process: AsProcess,
+}
+
+impl From<SeenRun> for OneProcess {
+    fn from(seen: SeenRun) -> OneProcess {
+        OneProcess { process: AsProcess(seen) }
+    }
+}
+
+#[derive(Serialize)]
+struct Processes {
+    processes: Vec<AsProcess>,
 }
 
 async fn start((State(app), caller): Asked, Named(chosen): Named, body: Bytes) -> Response {
@@ -143,11 +176,7 @@ async fn list((State(app), caller): Asked, Query(filters): Query<RunFilters>) ->
     ask(app, caller, move |service, _| {
         let RunFilters { status, all, limit, after } = filters;
         let Part { items, next } = service.list_runs(status.as_deref(), all, &Wanted { limit, after })?;
-        let mut list = json!({ "runs": items.iter().map(view_run::run).collect::<Vec<_>>() });
-        if let Some(next) = next {
-            list["next"] = next.into();
-        }
-        Ok(list)
+        Ok(Runs { runs: items.into_iter().map(AsRun).collect(), next })
     })
     .await
 }
@@ -259,7 +288,7 @@ struct All {
 async fn processes((State(app), caller): Asked, Query(filters): Query<All>) -> Response {
     ask(app, caller, move |service, _| {
         let runs = service.list_processes(filters.all)?;
-        Ok(json!({ "processes": runs.iter().map(process_shown).collect::<Vec<_>>() }))
+        Ok(Processes { processes: runs.into_iter().map(AsProcess).collect() })
     })
     .await
 }
@@ -268,20 +297,20 @@ async fn start_process((State(app), caller): Asked, Named(chosen): Named, body: 
     ask(app, caller, move |service, who| {
         let mut wanted: StartRun = said(&body)?;
         wanted.by_hand = true;
-        service.start(who, &chosen, &wanted).map(OneProcess)
+        service.start(who, &chosen, &wanted).map(OneProcess::from)
     })
     .await
 }
 
 async fn process((State(app), caller): Asked, Path(id): Path<String>) -> Response {
-    ask(app, caller, move |service, _| service.process(&id).map(OneProcess)).await
+    ask(app, caller, move |service, _| service.process(&id).map(OneProcess::from)).await
 }
 
 async fn cancel_process((State(app), caller): Asked, Path(id): Path<String>, body: Bytes) -> Response {
     ask(app, caller, move |service, who| {
         let Cancelled { reason } = said(&body)?;
         let seen = service.process(&id)?;
-        service.cancel_run(who, &seen.id, reason.unwrap_or_default()).map(OneProcess)
+        service.cancel_run(who, &seen.id, reason.unwrap_or_default()).map(OneProcess::from)
     })
     .await
 }
@@ -290,7 +319,7 @@ async fn complete_process((State(app), caller): Asked, Path(id): Path<String>, b
     ask(app, caller, move |service, who| {
         let Completed { summary } = said(&body)?;
         let seen = service.process(&id)?;
-        service.close_run(who, &seen.id, summary.unwrap_or_default()).map(OneProcess)
+        service.close_run(who, &seen.id, summary.unwrap_or_default()).map(OneProcess::from)
     })
     .await
 }
@@ -308,5 +337,5 @@ fn report(service: &Service, who: &Who, id: &str, step: &str, verb: &str, body: 
     let seen = service.process(id)?;
     let what = by_hand(verb, summary, result)
         .ok_or_else(|| Problem::not_found(format!("a step cannot `{verb}`")).hint("start, complete, fail or skip"))?;
-    service.by_hand(who, &seen, step, what).map(OneProcess)
+    service.by_hand(who, &seen, step, what).map(OneProcess::from)
 }

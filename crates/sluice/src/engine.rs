@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -18,6 +19,20 @@ pub(crate) const READY: &str = "ready";
 
 /// How long an engine may take to end.
 const FAREWELL: Duration = Duration::from_secs(20);
+
+/// How many heaps the C library may divide an engine's memory into. Left to itself it makes eight for each core, and each
+/// keeps for ever about what the busiest threads on it once needed. It only reads this when a program begins.
+const HEAPS: (&str, &str) = ("MALLOC_ARENA_MAX", "2");
+
+/// Begins this program again as one whose memory is in few heaps, unless it is so already or a person said how many.
+pub(crate) fn with_few_heaps() {
+    if std::env::var_os(HEAPS.0).is_none() {
+        let mut arguments = std::env::args_os();
+        let mut again = Command::new("/proc/self/exe");
+        // A program that cannot be begun again goes on as it is.
+        let _ = again.arg0(arguments.next().unwrap_or_default()).args(arguments).env(HEAPS.0, HEAPS.1).exec();
+    }
+}
 
 /// The places of this home.
 pub(crate) fn places() -> Result<Places, Failure> {

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use sluice_server::Engine;
 
 use crate::args::Inner;
-use crate::engine::{READY, make_home, places};
+use crate::engine::{READY, make_home, places, with_few_heaps};
 use crate::output::{Exit, Failure, print};
 
 pub(crate) fn run(arguments: Inner) -> Result<ExitCode, Failure> {
@@ -19,6 +19,7 @@ pub(crate) fn run(arguments: Inner) -> Result<ExitCode, Failure> {
 /// Runs the engine until it is told to end or has nothing to do. Whoever started it reads a line: that it listens, or
 /// why it does not, and then perhaps a second with the way out.
 fn engine() -> Result<Exit, Failure> {
+    with_few_heaps();
     let places = places()?;
     make_home(&places)?;
     let store = std::env::var("SLUICE_STORE").ok().filter(|address| !address.is_empty());

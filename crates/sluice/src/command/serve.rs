@@ -7,10 +7,11 @@ use sluice_api::Client;
 use sluice_server::{Engine, Network, Wanted};
 
 use crate::args::Serve;
-use crate::engine::{make_home, places, starting, wait_for_end};
+use crate::engine::{make_home, places, starting, wait_for_end, with_few_heaps};
 use crate::output::{Exit, Failure, Output, print, print_bytes, say};
 
 pub(crate) fn run(arguments: Serve, output: Output) -> Result<Exit, Failure> {
+    with_few_heaps();
     let Serve { listen, store, prompts, tls_cert, tls_key, cors } = arguments;
     let places = places()?.with_prompts(prompts.map(folder).transpose()?);
     make_home(&places)?;

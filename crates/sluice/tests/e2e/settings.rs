@@ -58,3 +58,15 @@ fn sessions_have_what_the_shell_of_the_last_command_has() {
     assert_eq!(seen(&begin(None)), "[third]");
     assert_eq!(home.engine_pid(), engine, "it was one engine all the time");
 }
+
+#[test]
+fn how_the_memory_of_an_engine_is_laid_out_is_nothing_for_its_scripts() {
+    let home = fresh();
+    let look = "{name: look, type: script, needs: [], command: 'echo \"[$MALLOC_ARENA_MAX]\"'}";
+    grimoire(&home, "mine", &format!("steps:\n  - {look}\n"));
+    let id =
+        text(&run(&mut home.command(&["start", "mine", "--detach", "--json"])).done().json()["run"]["id"]).to_owned();
+    assert_eq!(text(&step(&settled(&home, &id), "look")["output"]).trim(), "[]");
+    let environment = std::fs::read(format!("/proc/{}/environ", home.engine_pid())).unwrap();
+    assert!(environment.split(|byte| *byte == 0).any(|it| it == b"MALLOC_ARENA_MAX=2"), "it keeps many heaps");
+}
