@@ -49,6 +49,9 @@ pub struct Crab {
     pub current_run_id: Option<String>,
     /// When it came.
     pub registered_at_ms: i64,
+    /// The version of the work protocol that the engine speaks.
+    #[serde(default)]
+    pub protocol: Option<u32>,
 }
 
 /// How far a mission is.

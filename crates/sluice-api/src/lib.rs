@@ -12,6 +12,7 @@ pub mod run;
 pub mod shown;
 pub mod task;
 pub mod token;
+pub mod work;
 pub mod workspace;
 
 pub use client::Client;

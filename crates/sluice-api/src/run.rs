@@ -72,7 +72,7 @@ pub struct StepHeard {
 /// What is said about a step of a process.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub struct StepReport {
+pub struct ProcessStepReport {
     /// In a few words.
     pub summary: Option<String>,
     /// The word that conditions read.

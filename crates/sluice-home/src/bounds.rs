@@ -1,14 +1,7 @@
 //! How long a text may be that somebody says about work. What is only told is cut, and says so; what is read by machines
 //! is never cut.
 
-/// Bytes of one line of progress.
-pub const LONGEST_PROGRESS: usize = 4 << 10;
-/// Bytes of a summary, or of why something failed.
-pub const LONGEST_SUMMARY: usize = 256 << 10;
-/// Bytes of a word that conditions read, or of a name.
-pub const LONGEST_WORD: usize = 4 << 10;
-/// Bytes of the value that a step gives.
-pub const LONGEST_VALUE: usize = 4 << 20;
+pub use sluice_api::work::{LONGEST_PROGRESS, LONGEST_SUMMARY, LONGEST_VALUE, LONGEST_WORD};
 
 /// A text of at most so many bytes, and a little more: what is left out of its middle is counted.
 pub fn cut(text: &str, most: usize) -> String {

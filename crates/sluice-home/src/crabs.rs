@@ -4,20 +4,21 @@
 //! The engine decides who gets what ([`sluice_engine::scheduler`]) and when it is lost; this remembers what it said.
 
 pub(crate) mod presence;
+pub(crate) mod protocol;
 mod speech;
-mod terms;
 mod work;
 
-pub use presence::{Connection, Register, Sign};
+pub use presence::{Connection, Register};
 pub use speech::About;
-pub use work::{Complete, StartAttempt, UpdateAttempt, Usage};
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use serde::Serialize;
 use serde_json::{Value, json};
 use sluice_api::Problem;
+use sluice_api::work::{Envelope, PROTOCOL, ToWorker};
 use sluice_core::recipe::StepId;
 use sluice_core::run::{Part, Perform};
 use sluice_engine::host::Clock;
@@ -147,24 +148,24 @@ impl Crabs {
         std::mem::take(&mut self.inner().assigned)
     }
 
-    /// A message in the envelope that crabs know.
-    fn envelope(&self, ground: &Ground, dispatch: u64, about: &Job, kind: &str, payload: &Value) -> Value {
+    /// A message about what is handed out, in the envelope that crabs know.
+    fn envelope(&self, ground: &Ground, dispatch: u64, about: &Job, kind: ToWorker) -> Value {
         let run = about.attempt.clone().unwrap_or_else(|| usual_name(&about.mission, dispatch));
-        self.enveloped(ground, (json!(about.mission), json!(run)), kind, payload)
+        let task = match &kind {
+            ToWorker::Assigned(order) => Some(order.task_id.clone()),
+            ToWorker::Stop(_) | ToWorker::Revoked(_) | ToWorker::Held(_) => None,
+        };
+        self.enveloped(ground, [Some(about.mission.clone()), task, Some(run)], kind)
     }
 
-    /// The same for a message about this mission and run, or about none.
-    fn enveloped(&self, ground: &Ground, (mission, run): (Value, Value), kind: &str, payload: &Value) -> Value {
+    /// The same for a message about this mission, task and run, or about none.
+    fn enveloped<K: Serialize>(&self, ground: &Ground, about: [Option<String>; 3], kind: K) -> Value {
         let number = self.messages.fetch_add(1, Ordering::Relaxed);
         let sent_at_ms = ground.clock.now().0;
-        json!({
-            "message_id": format!("m{sent_at_ms}-{number}"),
-            "mission_id": mission,
-            "task_id": payload["task_id"],
-            "run_id": run,
-            "kind": { "type": kind, "payload": payload },
-            "sent_at_ms": sent_at_ms,
-        })
+        let [mission_id, task_id, run_id] = about;
+        let message_id = Some(format!("m{sent_at_ms}-{number}"));
+        let message = Envelope { message_id, mission_id, task_id, run_id, kind, sent_at_ms: Some(sent_at_ms) };
+        serde_json::to_value(message).unwrap_or_default()
     }
 }
 
@@ -208,6 +209,7 @@ impl Inner {
             "state": state,
             "current_run_id": holds.and_then(|job| job.attempt.as_ref()),
             "registered_at_ms": crab.registered_at_ms,
+            "protocol": PROTOCOL,
         })
     }
 

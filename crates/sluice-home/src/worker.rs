@@ -16,7 +16,11 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use sluice_api::Client;
 use sluice_api::client::letters;
+use sluice_api::control::Crab;
 use sluice_api::problem::{Problem, Status};
+use sluice_api::work::{
+    Dispatched, Envelope, FromWorker, Heartbeat, OLDEST, PROTOCOL, StepOrder, StepProgress, ToWorker, works_with,
+};
 use sluice_worker::process::Identity as Process;
 use sluice_worker::session::{Keeper, SessionId, Stream, boot_ms};
 
@@ -248,8 +252,19 @@ impl Worker {
 
     fn register(&self) -> Result<(), Problem> {
         let Hiring { colony, role, name, .. } = &self.hiring;
-        let wanted = json!({ "crab_id": self.crab, "colony_id": colony, "name": name, "role": role, "instance": self.identity.name() });
-        self.client.post::<Value>("/v1/crabs/register", &wanted).map(drop)
+        let wanted = json!({
+            "crab_id": self.crab, "colony_id": colony, "name": name, "role": role, "instance": self.identity.name(),
+            "protocol": PROTOCOL,
+        });
+        let crab = self.client.post::<Crab>("/v1/crabs/register", &wanted)?;
+        if works_with(crab.protocol) {
+            return Ok(());
+        }
+        let theirs = crab.protocol.unwrap_or(1);
+        let message = format!(
+            "the engine speaks version {theirs} of the work protocol; this worker speaks {OLDEST} to {PROTOCOL}"
+        );
+        Err(Problem::new(Status::Conflict, "protocol_too_old", message).hint("update the engine"))
     }
 
     /// Listens until the connection ends.
@@ -271,32 +286,38 @@ impl Worker {
     }
 
     fn hear(self: &Arc<Self>, message: &str) {
-        let Ok(said) = serde_json::from_str::<Value>(message) else { return };
-        let payload = &said["kind"]["payload"];
-        let job = || self.inner().jobs.get(&payload["dispatch"].as_u64()?).cloned();
-        match (said["kind"]["type"].as_str(), payload["dispatch"].as_u64()) {
-            (Some("task_assigned"), Some(dispatch)) => self.take(dispatch, payload),
-            (Some("task_withdrawn"), Some(_)) => {
-                job().into_iter().for_each(|job| job.give_back(&self.bench));
+        let said = match serde_json::from_str::<Envelope<ToWorker>>(message) {
+            Ok(envelope) => envelope.kind,
+            Err(why) => return self.not_understood(message, &why),
+        };
+        let job = |it: Dispatched| self.inner().jobs.get(&it.dispatch).cloned();
+        match said {
+            ToWorker::Assigned(order) => self.take(*order),
+            ToWorker::Revoked(it) => {
+                job(it).into_iter().for_each(|job| job.give_back(&self.bench));
                 self.wake();
             }
-            (Some("task_stopped"), Some(_)) => job().into_iter().for_each(|job| job.stop(&self.bench)),
-            (Some("tasks_held"), None) => self.compare(payload),
-            (Some(_) | None, _) => {}
+            ToWorker::Stop(it) => job(it).into_iter().for_each(|job| job.stop(&self.bench)),
+            ToWorker::Held(held) => self.compare(held),
+        }
+    }
+
+    /// Writes down a message that this worker does not understand, unless it only says that what the worker said was heard.
+    fn not_understood(&self, message: &str, why: &serde_json::Error) {
+        let kind = serde_json::from_str::<Value>(message).map(|said| said["kind"]["type"].clone()).unwrap_or_default();
+        if kind != "ack" {
+            self.bench.log.line(&format!("a message of the engine ({kind}) cannot be understood: {why}"));
         }
     }
 
     /// Begins with a step, unless it is at it already.
-    fn take(self: &Arc<Self>, dispatch: u64, payload: &Value) {
+    fn take(self: &Arc<Self>, order: StepOrder) {
+        let dispatch = order.dispatch;
         // Half of it, so that an agent is paused, and one whose worker does not come back has ended, well before another is
         // given its step.
-        let away_ms = payload["away_ms"].as_u64().unwrap_or(AWAY);
-        let away_ms = payload["lease_ms"].as_u64().unwrap_or(AWAY).min(away_ms) / 2;
+        let away_ms = order.lease_ms.unwrap_or(AWAY).min(order.away_ms.unwrap_or(AWAY)) / 2;
         let keeper = Keeper { file: self.bench.places.home().join(KEEPER), away_ms, until_ms: 0 };
-        let job = match Job::read(payload, &self.hiring.url, keeper) {
-            Ok(job) => Arc::new(job),
-            Err(why) => return self.bench.log.line(&format!("what is assigned cannot be understood: {why}")),
-        };
+        let job = Arc::new(Job::of(order, &self.hiring.url, keeper));
         {
             let mut inner = self.inner();
             if self.stage.load(Ordering::Relaxed) != WORKING || inner.jobs.contains_key(&dispatch) {
@@ -339,7 +360,9 @@ impl Worker {
             let Some(line) = text.lines().rev().map(str::trim).find(|line| !line.is_empty()) else { continue };
             let line: String = line.chars().take(LONGEST_PROGRESS).collect();
             if job.is_news(&line) {
-                self.say("run_update", Some(&job.run_id(&self.crab)), &json!({ "progress_message": line }));
+                let run_id = job.run_id(&self.crab);
+                let progress = StepProgress { run_id, progress_message: Some(line), token_usage: None };
+                self.say(FromWorker::Progress(progress));
             }
         }
     }
@@ -349,13 +372,15 @@ impl Worker {
         let sent_ms = boot_ms(); // before it is sent: what the engine knows then, it knows later
         let dispatches: Vec<u64> = self.inner().jobs.keys().copied().collect();
         let finishing = self.stage.load(Ordering::Relaxed) != WORKING;
-        let sign = json!({ "dispatches": dispatches, "finishing": finishing, "sent_ms": sent_ms });
-        self.say("heartbeat", None, &sign);
+        let (dispatches, sent_ms) = (Some(dispatches), Some(sent_ms));
+        self.say(FromWorker::Heartbeat(Heartbeat { dispatches, finishing, sent_ms }));
     }
 
     /// Says something, if somebody listens.
-    fn say(&self, kind: &str, run: Option<&str>, payload: &Value) -> bool {
-        let message = json!({ "run_id": run, "kind": { "type": kind, "payload": payload } }).to_string();
+    fn say(&self, kind: FromWorker) -> bool {
+        let (message_id, mission_id, task_id, run_id, sent_at_ms) = (None, None, None, None, None);
+        let message = Envelope { message_id, mission_id, task_id, run_id, kind, sent_at_ms };
+        let Ok(message) = serde_json::to_string(&message) else { return false };
         self.inner().say.as_ref().is_some_and(|say| say(message))
     }
 

@@ -13,8 +13,9 @@ use sluice_api::control::{
     AttemptEnded, AttemptStarted, AttemptUpdated, Colony, ControlStatus, Crab, Mission, MissionShown, MissionTask,
     Ticked,
 };
+use sluice_api::work::{StepProgress, StepReport, StepStart};
 use sluice_home::colonies::NewColony;
-use sluice_home::crabs::{Complete, Register, StartAttempt, UpdateAttempt};
+use sluice_home::crabs::Register;
 use sluice_home::missions::NewMission;
 
 use crate::answer::{ask, said};
@@ -35,7 +36,7 @@ fn attempts_table() -> Table {
     Table::new("control plane")
         .add(
             post("/v1/runs/start", "A crab begins with a task")
-                .takes::<StartAttempt>()
+                .takes::<StepStart>()
                 .answers::<AttemptStarted>()
                 .creates()
                 .for_(For::Workers),
@@ -43,14 +44,14 @@ fn attempts_table() -> Table {
         )
         .add(
             post("/v1/runs/update", "A crab says how it is going")
-                .takes::<UpdateAttempt>()
+                .takes::<StepProgress>()
                 .answers::<AttemptUpdated>()
                 .for_(For::Workers),
             update,
         )
         .add(
             post("/v1/runs/complete", "A crab says how it ended")
-                .takes::<Complete>()
+                .takes::<StepReport>()
                 .answers::<AttemptEnded>()
                 .for_(For::Workers),
             complete,

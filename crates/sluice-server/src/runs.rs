@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Value, json};
 use sluice_api::Problem;
-use sluice_api::run::{AnswerQuestion, StartRun, StepHeard, StepReport, StepSays};
+use sluice_api::run::{AnswerQuestion, ProcessStepReport, StartRun, StepHeard, StepSays};
 use sluice_api::shown::{Inbox, ProcessAnswer, ProcessList, RunAnswer, RunContext, RunList, RunLog};
 use sluice_home::runs::SeenRun;
 use sluice_home::service::{Part, Service, Wanted, Who, by_hand};
@@ -97,7 +97,7 @@ fn processes_table() -> Table {
         .add(
             post("/v1/processes/{id}/steps/{step}/{verb}", "Say how a step is going")
                 .words("verb", &["start", "complete", "fail", "skip"])
-                .takes::<StepReport>()
+                .takes::<ProcessStepReport>()
                 .answers::<ProcessAnswer>(),
             process_step,
         )
@@ -333,7 +333,7 @@ async fn process_step(
 }
 
 fn report(service: &Service, who: &Who, id: &str, step: &str, verb: &str, body: &Bytes) -> Result<OneProcess, Problem> {
-    let StepReport { summary, result } = said(body)?;
+    let ProcessStepReport { summary, result } = said(body)?;
     let seen = service.process(id)?;
     let what = by_hand(verb, summary, result)
         .ok_or_else(|| Problem::not_found(format!("a step cannot `{verb}`")).hint("start, complete, fail or skip"))?;

@@ -31,6 +31,7 @@ mod e2e {
     pub(crate) mod default_flow;
     pub(crate) mod doors;
     pub(crate) mod engine_kills;
+    pub(crate) mod equal_reports;
     pub(crate) mod fence;
     pub(crate) mod fleet;
     pub(crate) mod fleet_under_fire;

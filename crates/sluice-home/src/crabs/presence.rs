@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use sluice_api::problem::{Problem, Status};
+use sluice_api::work::{Heartbeat, OLDEST, PROTOCOL, works_with};
 use sluice_core::machine::RefusalCode;
 use sluice_engine::host::Clock;
 use sluice_engine::reactor::Message;
@@ -44,20 +45,9 @@ pub struct Register {
     /// Which of those that have this id: while one is there, another is refused.
     #[serde(default)]
     pub instance: Option<String>,
-}
-
-/// A crab's sign of life.
-#[derive(Clone, Debug, Default, Deserialize)]
-pub struct Sign {
-    /// The handings-out that it is at; unless it says, all that it was given.
+    /// The version of the work protocol that it speaks; 1 unless given.
     #[serde(default)]
-    pub dispatches: Option<Vec<u64>>,
-    /// It finishes what it is at, and takes no more.
-    #[serde(default)]
-    pub finishing: bool,
-    /// When it was sent, by whatever clock the crab has: it is told again in the answer.
-    #[serde(default)]
-    pub sent_ms: Option<u64>,
+    pub protocol: Option<u32>,
 }
 
 /// A crab that listens.
@@ -96,6 +86,7 @@ impl Crabs {
 
     /// A crab comes, or comes again.
     pub fn register(&self, ground: &Arc<Ground>, keeper: Option<&str>, wanted: &Register) -> Result<Value, Problem> {
+        must_be_understood(wanted.protocol)?;
         for (what, text) in [("name", &wanted.name), ("role", &wanted.role)] {
             colonies::must_be_a_name(what, text)?;
         }
@@ -251,7 +242,7 @@ impl Crabs {
     ///
     /// While the store may be another engine's nothing is said: that one may have given the crab's work away, and the crab
     /// pauses what nobody says is its own.
-    pub fn signed(&self, ground: &Ground, id: &str, sign: &Sign) {
+    pub fn signed(&self, ground: &Ground, id: &str, sign: &Heartbeat) {
         if !ground.may_act() {
             return;
         }
@@ -342,6 +333,17 @@ fn await_listening(ground: &Arc<Ground>, id: &str, comings: u64) {
             crab.is_awaited = crab.listens.is_some();
         }
     });
+}
+
+/// A worker that speaks a version of the protocol which this engine does not is told so before it is given anything.
+fn must_be_understood(protocol: Option<u32>) -> Result<(), Problem> {
+    if works_with(protocol) {
+        return Ok(());
+    }
+    let theirs = protocol.unwrap_or_default();
+    let message =
+        format!("the worker speaks version {theirs} of the work protocol; this engine speaks {OLDEST} to {PROTOCOL}");
+    Err(Problem::new(Status::Conflict, "protocol_too_old", message).hint("update the worker"))
 }
 
 fn entry(crab: &Crab) -> Value {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use sluice_api::problem::Problem;
+use sluice_api::work::StepStart;
 
-use super::work::StartAttempt;
 use super::{Crabs, usual_name};
 use crate::ground::Ground;
 
@@ -46,7 +46,7 @@ impl Crabs {
                 None if about.run.is_some_and(|run| self.is_over(run)) => {}
                 None => {
                     let run_id = about.run.map_or(name, str::to_owned);
-                    let start = StartAttempt {
+                    let start = StepStart {
                         run_id: Some(run_id.clone()),
                         mission_id: mission,
                         task_id: task,
@@ -65,12 +65,9 @@ impl Crabs {
 
     /// An answer to a crab's message, in the envelope that crabs know.
     pub fn reply(&self, ground: &Ground, said: &Value, kind: &str, payload: &Value) -> Value {
-        let told = |key: &str| match &payload[key] {
-            Value::Null => said[key].clone(),
-            value => value.clone(),
-        };
-        let mut reply = self.enveloped(ground, (told("mission_id"), told("run_id")), kind, payload);
-        reply["task_id"] = told("task_id");
+        let told = |key: &str| payload[key].as_str().or_else(|| said[key].as_str()).map(str::to_owned);
+        let about = ["mission_id", "task_id", "run_id"].map(told);
+        let mut reply = self.enveloped(ground, about, json!({ "type": kind, "payload": payload }));
         reply["reply_to"] = json!(said["message_id"]);
         reply
     }

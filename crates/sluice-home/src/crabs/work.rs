@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sluice_api::problem::{Problem, Status};
+use sluice_api::work::{
+    Dispatched, HeartbeatAnswered, HeldSteps, LONGEST_PROGRESS, StepProgress, StepReport, StepStart, ToWorker,
+};
 use sluice_core::machine::RefusalCode;
 use sluice_core::recipe::StepId;
 use sluice_core::run::{Effect, StepStatus};
@@ -15,9 +16,9 @@ use sluice_engine::host::Clock;
 use sluice_engine::reactor::{Assignment, Message, too_late};
 use sluice_worker::session::SessionId;
 
-use super::terms::{payload, report};
+use super::protocol::{HandOut, order, read};
 use super::{Crabs, Job, Over, task_id, usual_name};
-use crate::bounds::{LONGEST_PROGRESS, cut};
+use crate::bounds::cut;
 use crate::colonies;
 use crate::ground::Ground;
 use crate::house::{forget, note, replace, settle};
@@ -31,80 +32,6 @@ const MOST_OVER: usize = 10_000;
 
 /// How often the progress of an attempt is written down, in milliseconds; what is said between is told by the next.
 const PROGRESS_EVERY: i64 = 1000;
-
-/// A crab begins with a step that was assigned to it.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
-pub struct StartAttempt {
-    /// What it calls this attempt; a new name unless given.
-    #[serde(default)]
-    pub run_id: Option<String>,
-    /// Of which mission.
-    pub mission_id: String,
-    /// Which task.
-    pub task_id: String,
-    /// Which crab.
-    pub crab_id: String,
-    /// Where it works.
-    #[serde(default)]
-    pub burrow_path: Option<String>,
-}
-
-/// What a model took in and gave out.
-#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, JsonSchema)]
-pub struct Usage {
-    /// Tokens in.
-    #[serde(default)]
-    pub prompt_tokens: u64,
-    /// Tokens out.
-    #[serde(default)]
-    pub completion_tokens: u64,
-    /// Both.
-    #[serde(default)]
-    pub total_tokens: u64,
-}
-
-/// A crab says how it is going.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
-pub struct UpdateAttempt {
-    /// Which attempt.
-    pub run_id: String,
-    /// In its words.
-    #[serde(default)]
-    pub progress_message: Option<String>,
-    /// What it took so far.
-    #[serde(default)]
-    pub token_usage: Option<Usage>,
-}
-
-/// A crab says how it ended.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
-pub struct Complete {
-    /// Which attempt.
-    pub run_id: String,
-    /// `completed` or `failed`.
-    pub status: String,
-    /// In its words.
-    #[serde(default)]
-    pub summary: Option<String>,
-    /// The word that conditions read.
-    #[serde(default)]
-    pub result: Option<String>,
-    /// What it took.
-    #[serde(default)]
-    pub token_usage: Option<Usage>,
-    /// The value that variables read; the summary unless given.
-    #[serde(default)]
-    pub output: Option<Value>,
-    /// Where the work stands now, for the step that comes next.
-    #[serde(default)]
-    pub commit: Option<String>,
-    /// How it failed: `failed`, `timeout` or `crashed`.
-    #[serde(default)]
-    pub failure: Option<String>,
-    /// Why it failed; the summary unless given.
-    #[serde(default)]
-    pub error: Option<String>,
-}
 
 impl Crabs {
     /// A step was handed to a crab, by this engine or by an earlier one. Called by the engine's loop: it only notes.
@@ -144,7 +71,7 @@ impl Crabs {
         if let (false, Some((_, post))) =
             (job.reports.is_some(), inner.crabs.get(&job.crab).and_then(|crab| crab.listens.as_ref()))
         {
-            post(self.envelope(ground, dispatch, &job, "task_withdrawn", &json!({ "dispatch": dispatch })));
+            post(self.envelope(ground, dispatch, &job, ToWorker::Revoked(Dispatched { dispatch })));
         }
         Some(job.crab)
     }
@@ -157,16 +84,16 @@ impl Crabs {
         let inner = self.inner();
         let Some(job) = inner.jobs.get(&dispatch) else { return Ok(()) };
         let Some((_, post)) = inner.crabs.get(&job.crab).and_then(|crab| crab.listens.as_ref()) else { return Ok(()) };
-        let mut payload = payload(&seen, &job.wanted, repository.as_deref(), dispatch);
-        payload["lease_ms"] = json!(ground.config().workers.lease());
-        payload["away_ms"] = json!(ground.config().workers.reconnect());
-        let id = SessionId::new(payload["performance"].as_str().unwrap_or_default());
-        let secret = id.map_err(Undone::from).and_then(|id| token(&id, &ground.places.attempt(id.as_str())));
-        payload["agent_token"] = settled(secret)?.map_or(Value::Null, Value::String);
-        post(self.envelope(ground, dispatch, job, "task_assigned", &payload));
+        let performance = SessionId::new(job.performance());
+        let secret = performance.map_err(Undone::from).and_then(|id| token(&id, &ground.places.attempt(id.as_str())));
+        let agent_token = settled(secret)?.ok();
+        let workers = ground.config().workers.clone();
+        let (lease_ms, away_ms) = (workers.lease().unsigned_abs(), workers.reconnect().unsigned_abs());
+        let order = order(&seen, &job.wanted, HandOut { dispatch, repository, lease_ms, away_ms, agent_token });
+        post(self.envelope(ground, dispatch, job, ToWorker::Assigned(Box::new(order))));
         // It may have been away when that was decided.
         if let StepStatus::Stopping(..) = seen.state.step(job.wanted.step).status {
-            post(self.envelope(ground, dispatch, job, "task_stopped", &json!({ "dispatch": dispatch })));
+            post(self.envelope(ground, dispatch, job, ToWorker::Stop(Dispatched { dispatch })));
         }
         Ok(())
     }
@@ -177,12 +104,12 @@ impl Crabs {
         let inner = self.inner();
         let Some((_, post)) = inner.crabs.get(crab).and_then(|crab| crab.listens.as_ref()) else { return };
         let held = || inner.jobs.iter().filter(|(_, job)| job.crab == crab);
-        let payload = json!({
-            "dispatches": held().map(|(dispatch, _)| *dispatch).collect::<Vec<_>>(),
-            "performances": held().map(|(_, job)| job.performance()).collect::<Vec<_>>(),
-            "answers": { "dispatches": at, "sent_ms": sent_ms },
-        });
-        post(self.enveloped(ground, (Value::Null, Value::Null), "tasks_held", &payload));
+        let held = HeldSteps {
+            dispatches: held().map(|(dispatch, _)| *dispatch).collect(),
+            performances: held().map(|(_, job)| job.performance()).collect(),
+            answers: Some(HeartbeatAnswered { dispatches: at.to_vec(), sent_ms }),
+        };
+        post(self.enveloped(ground, [None, None, None], ToWorker::Held(held)));
     }
 
     /// The run wants a part of a step ended; its crab ends it and reports.
@@ -191,7 +118,7 @@ impl Crabs {
         for (dispatch, job) in &inner.jobs {
             let listens = inner.crabs.get(&job.crab).and_then(|crab| crab.listens.as_ref());
             if let (true, Some((_, post))) = (job.performance() == wanted, listens) {
-                post(self.envelope(ground, *dispatch, job, "task_stopped", &json!({ "dispatch": dispatch })));
+                post(self.envelope(ground, *dispatch, job, ToWorker::Stop(Dispatched { dispatch: *dispatch })));
             }
         }
     }
@@ -204,7 +131,7 @@ impl Crabs {
     }
 
     /// A crab begins.
-    pub fn start(&self, ground: &Arc<Ground>, keeper: Option<&str>, wanted: &StartAttempt) -> Result<Value, Problem> {
+    pub fn start(&self, ground: &Arc<Ground>, keeper: Option<&str>, wanted: &StepStart) -> Result<Value, Problem> {
         self.must_see(keeper, &wanted.crab_id)?;
         self.must_keep(keeper, &wanted.crab_id)?;
         self.heard(ground, &wanted.crab_id);
@@ -249,7 +176,7 @@ impl Crabs {
     }
 
     /// The handing-out of a task to a crab, its effect, and the name of the attempt if it has begun.
-    fn given(&self, seen: &SeenRun, wanted: &StartAttempt) -> Option<(u64, String, Option<String>)> {
+    fn given(&self, seen: &SeenRun, wanted: &StepStart) -> Option<(u64, String, Option<String>)> {
         let inner = self.inner();
         let mut held = inner.jobs.iter().filter(|(_, job)| job.crab == wanted.crab_id && job.mission == seen.id);
         let is_it = |job: &Job| {
@@ -263,7 +190,7 @@ impl Crabs {
     fn begin(
         &self,
         ground: &Ground,
-        wanted: &StartAttempt,
+        wanted: &StepStart,
         run_id: &str,
         dispatch: u64,
         effect: String,
@@ -329,7 +256,7 @@ impl Crabs {
     }
 
     /// A crab says how it is going.
-    pub fn update(&self, ground: &Arc<Ground>, keeper: Option<&str>, wanted: &UpdateAttempt) -> Result<Value, Problem> {
+    pub fn update(&self, ground: &Arc<Ground>, keeper: Option<&str>, wanted: &StepProgress) -> Result<Value, Problem> {
         let attempt = self.attempt(ground, keeper, &wanted.run_id)?;
         let dispatch = attempt.held.ok_or_else(late)?;
         let (mission, task) = self.about(ground, dispatch)?;
@@ -382,8 +309,8 @@ impl Crabs {
     }
 
     /// A crab says how it ended. Said twice it is counted once.
-    pub fn complete(&self, ground: &Arc<Ground>, keeper: Option<&str>, wanted: &Complete) -> Result<Value, Problem> {
-        let report = report(&ground.clean(), wanted)?;
+    pub fn complete(&self, ground: &Arc<Ground>, keeper: Option<&str>, wanted: &StepReport) -> Result<Value, Problem> {
+        let report = read(&ground.clean(), wanted)?;
         let attempt = self.attempt(ground, keeper, &wanted.run_id)?;
         let Some(dispatch) = attempt.held else {
             return match attempt.counted_as {

@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use sluice_api::Problem;
+use sluice_api::work::{Heartbeat, StepProgress, StepReport, StepStart};
 use sluice_core::run::Kind;
 use sluice_engine::host::Clock;
 
 use super::runs::Ended;
 use super::{Chosen, Service, Who};
 use crate::colonies::{self, NewColony};
-use crate::crabs::{About, Complete, Connection, Post, Register, Sign, StartAttempt, UpdateAttempt};
+use crate::crabs::{About, Connection, Post, Register};
 use crate::missions::{self, NewMission};
 use crate::runs::SeenRun;
 
@@ -100,7 +101,7 @@ impl Service {
     }
 
     /// A crab gives a sign of life, and says what it is at.
-    pub fn signed_crab(&self, id: &str, sign: &Sign) {
+    pub fn signed_crab(&self, id: &str, sign: &Heartbeat) {
         self.ground.crabs.signed(&self.ground, id, sign);
     }
 
@@ -115,17 +116,17 @@ impl Service {
     }
 
     /// A crab begins with a task.
-    pub fn start_attempt(&self, who: &Who, wanted: &StartAttempt) -> Result<Value, Problem> {
+    pub fn start_attempt(&self, who: &Who, wanted: &StepStart) -> Result<Value, Problem> {
         self.ground.crabs.start(&self.ground, who.keeper("work on a mission")?, wanted)
     }
 
     /// A crab says how it is going.
-    pub fn update_attempt(&self, who: &Who, wanted: &UpdateAttempt) -> Result<Value, Problem> {
+    pub fn update_attempt(&self, who: &Who, wanted: &StepProgress) -> Result<Value, Problem> {
         self.ground.crabs.update(&self.ground, who.keeper("work on a mission")?, wanted)
     }
 
     /// A crab says how it ended.
-    pub fn complete_attempt(&self, who: &Who, wanted: &Complete) -> Result<Value, Problem> {
+    pub fn complete_attempt(&self, who: &Who, wanted: &StepReport) -> Result<Value, Problem> {
         self.ground.crabs.complete(&self.ground, who.keeper("work on a mission")?, wanted)
     }
 

@@ -5,24 +5,26 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 use sluice_api::Problem;
+use sluice_api::work::{StepOrder, StepPermissions, StepProgress, StepStart};
 use sluice_core::lifecycle::Permissions;
 use sluice_core::recipe::FailureKind;
-use sluice_core::run::Report;
 use sluice_core::run::effect::Script;
+use sluice_core::run::{Outcome, Report};
 use sluice_worker::burrow::{Burrow, Wanted};
 use sluice_worker::git::{Git, GitError};
 use sluice_worker::passing::Passing;
 use sluice_worker::session::{Failure, Keeper, SessionId, boot_ms};
 
 use super::{FIRST_PAUSE, LONGEST_PAUSE, Worker, is_passing};
+use crate::crabs::protocol::written;
 use crate::hands::run::workspace_branch;
 use crate::projects::described;
 use crate::service::burrow;
 use crate::spans;
 use crate::undone::Unavailable;
-use crate::view_run::plain;
 use crate::workbench::{Order, Voice, Work, Workbench, reported};
 
 /// A step that was assigned.
@@ -50,52 +52,76 @@ pub(super) struct Job {
 }
 
 impl Job {
-    /// What an assignment says.
-    pub(super) fn read(payload: &Value, url: &str, keeper: Keeper) -> Result<Job, String> {
-        let text = |key: &str| payload[key].as_str().map(str::to_owned);
-        let must = |key: &str| text(key).ok_or_else(|| format!("it has no `{key}`"));
-        let work = match payload["script"].as_str() {
-            Some(script) => {
-                let environment: Vec<(String, String)> =
-                    serde_json::from_value(payload["environment"].clone()).map_err(|error| error.to_string())?;
-                Work::Script(Script { script: script.to_owned(), environment })
-            }
-            None => Work::Agent { prompt: must("prompt")? },
+    /// The step of an order. Each field is named, so that one that is added is not forgotten here.
+    pub(super) fn of(order: StepOrder, url: &str, keeper: Keeper) -> Job {
+        let StepOrder {
+            protocol: _, // an engine that speaks another version was refused when this worker registered
+            dispatch,
+            task_id,
+            mission_id,
+            step_id,
+            role,
+            title,
+            prompt,
+            context: _, // stands in the prompt where the step wants it
+            worktree_path,
+            worktree_at,
+            worktree_in,
+            kind: _, // says which of `script` and `prompt` counts, and for people
+            is_arbiter,
+            script,
+            environment,
+            attempt,
+            part: _, // stands in the name of the performance
+            performance,
+            harness,
+            permissions,
+            own_workspace: _, // not obeyed yet: every step of a mission works on the branch of its run
+            repo,
+            commit,
+            lease_ms: _,
+            away_ms: _, // both are in `keeper`
+            agent_token,
+        } = order;
+        let work = match script {
+            Some(script) => Work::Script(Script { script, environment: environment.unwrap_or_default() }),
+            None => Work::Agent { prompt },
         };
-        let only_looks = payload["is_arbiter"] == true;
-        let is_reduced = only_looks || payload["permissions"] == "reduced";
-        let mut environment = vec![("SLUICE_URL".to_owned(), url.to_owned())];
-        environment.extend(text("agent_token").map(|token| ("SLUICE_TOKEN".to_owned(), token)));
-        environment.extend(std::env::var("SLUICE_CA").ok().map(|file| ("SLUICE_CA".to_owned(), file)));
+        let mut voice = vec![("SLUICE_URL".to_owned(), url.to_owned())];
+        voice.extend(agent_token.map(|token| ("SLUICE_TOKEN".to_owned(), token)));
+        voice.extend(std::env::var("SLUICE_CA").ok().map(|file| ("SLUICE_CA".to_owned(), file)));
         let usual = std::env::var("SLUICE_HARNESS").ok();
         let order = Order {
-            name: must("performance")?,
-            run: must("mission_id")?,
-            step: must("step_id")?,
-            attempt: payload["attempt"].as_u64().and_then(|it| u32::try_from(it).ok()).unwrap_or(1),
-            role: must("role")?,
-            harness: [text("harness"), usual].into_iter().flatten().find(|name| !name.is_empty()),
-            permissions: if is_reduced { Permissions::Reduced } else { Permissions::Full },
+            name: performance,
+            run: mission_id.clone(),
+            step: step_id,
+            attempt,
+            role,
+            harness: [harness, usual].into_iter().flatten().find(|name| !name.is_empty()),
+            permissions: match permissions {
+                StepPermissions::Full if !is_arbiter => Permissions::Full,
+                StepPermissions::Full | StepPermissions::Reduced => Permissions::Reduced,
+            },
             folder: PathBuf::new(),
-            voice: Voice::Elsewhere { environment },
+            voice: Voice::Elsewhere { environment: voice },
             keeper: None,
             work,
         };
-        Ok(Job {
+        Job {
             order,
-            mission: must("mission_id")?,
-            task: must("task_id")?,
-            title: text("title").unwrap_or_default(),
-            dispatch: payload["dispatch"].as_u64().ok_or("it has no number")?,
-            repository: text("repo"),
-            commit: text("commit"),
-            named: Named::read(payload),
-            only_looks,
+            mission: mission_id,
+            task: task_id,
+            title,
+            dispatch,
+            repository: repo,
+            commit,
+            named: Named { name: worktree_path, at: worktree_at, variables: worktree_in },
+            only_looks: is_arbiter,
             keeper,
             until_ms: AtomicU64::new(0),
             is_given_back: AtomicBool::new(false),
             told: Mutex::default(),
-        })
+        }
     }
 
     /// What the attempt is called: the same however often it is told.
@@ -154,10 +180,13 @@ impl Worker {
     /// Carries a step out and reports. Whatever keeps it from being done fails the step, and not the worker.
     pub(super) fn carry_out(&self, job: &Job) {
         let run_id = job.run_id(&self.crab);
-        let begin = json!({
-            "run_id": run_id, "mission_id": job.mission, "task_id": job.task, "crab_id": self.crab,
-            "burrow_path": burrow(&job.mission),
-        });
+        let begin = StepStart {
+            run_id: Some(run_id.clone()),
+            mission_id: job.mission.clone(),
+            task_id: job.task.clone(),
+            crab_id: self.crab.clone(),
+            burrow_path: Some(burrow(&job.mission)),
+        };
         if let Err(problem) = self.insist(job, "/v1/runs/start", &begin) {
             return self.bench.log.line(&format!("{} is not begun: {}", job.task, problem.message));
         }
@@ -165,18 +194,15 @@ impl Worker {
         if job.is_given_back() || self.is_leaving() {
             return;
         }
-        let mut body = match report {
-            Ok((report, commit)) => written(&report, commit),
-            Err(why) => json!({ "status": "failed", "summary": why }),
-        };
-        body["run_id"] = json!(run_id);
-        if let Err(problem) = self.insist(job, "/v1/runs/complete", &body) {
+        let failed = |error| Report::Failed { kind: FailureKind::Failed, error, outcome: Outcome::default() };
+        let report = written(run_id, &report.unwrap_or_else(failed));
+        if let Err(problem) = self.insist(job, "/v1/runs/complete", &report) {
             self.bench.log.line(&format!("{} does not count: {}", job.task, problem.message));
         }
     }
 
-    /// What came of a step, and where the work stands now.
-    fn report_of(&self, job: &Job) -> Result<(Report, Option<String>), String> {
+    /// What came of a step, with the commit at which the work stands now.
+    fn report_of(&self, job: &Job) -> Result<Report, String> {
         let id = SessionId::new(&job.order.name)?;
         let goes_on = !matches!(self.bench.sessions.adopt(&id), Err(Failure::Unknown(_)));
         let branch = workspace_branch(&job.mission);
@@ -206,17 +232,20 @@ impl Worker {
         spans::step_ended(span, &report);
         self.bench.performed(&order.name);
         if job.only_looks || job.is_given_back() {
-            return Ok((report, None)); // what an arbiter changed is not where the next step starts
+            return Ok(report); // what an arbiter changed is not where the next step starts
         }
         if !self.is_still_ours(job) {
             return Err("it is not this worker's any more".into());
         }
         let message = format!("{}: {}", job.mission, job.title);
         let commit = self.patiently(job, || burrow.save(&message, || self.is_still_ours(job)));
-        match (commit, &report) {
-            (Ok(commit), _) => Ok((report, commit)),
+        match (commit, report) {
+            (Ok(commit), Report::Completed(outcome)) => Ok(Report::Completed(Outcome { commit, ..outcome })),
+            (Ok(commit), Report::Failed { kind, error, outcome }) => {
+                Ok(Report::Failed { kind, error, outcome: Outcome { commit, ..outcome } })
+            }
             (Err(why), Report::Completed(_)) => Err(format!("its work cannot be handed on: {why}")),
-            (Err(_), Report::Failed { .. }) => Ok((report, None)),
+            (Err(_), report @ Report::Failed { .. }) => Ok(report),
         }
     }
 
@@ -261,11 +290,12 @@ impl Worker {
 
     /// Asks before anything is brought to the remote: what a lost attempt has made must not stand in the way there.
     fn is_still_ours(&self, job: &Job) -> bool {
-        self.insist(job, "/v1/runs/update", &json!({ "run_id": job.run_id(&self.crab) })).is_ok()
+        self.insist(job, "/v1/runs/update", &StepProgress { run_id: job.run_id(&self.crab), ..StepProgress::default() })
+            .is_ok()
     }
 
     /// Asks until somebody answers. An answer that says no is an answer.
-    fn insist(&self, job: &Job, path: &str, body: &Value) -> Result<(), Problem> {
+    fn insist(&self, job: &Job, path: &str, body: &impl Serialize) -> Result<(), Problem> {
         let mut wait = FIRST_PAUSE;
         loop {
             match self.client.post::<Value>(path, body) {
@@ -290,15 +320,6 @@ struct Named {
 }
 
 impl Named {
-    fn read(payload: &Value) -> Named {
-        // What is told and cannot be read changes nothing.
-        Named {
-            name: payload["worktree_path"].as_str().unwrap_or_default().to_owned(),
-            at: serde_json::from_value(payload["worktree_at"].clone()).unwrap_or(Some(Vec::new())),
-            variables: serde_json::from_value(payload["worktree_in"].clone()).unwrap_or(Some(Vec::new())),
-        }
-    }
-
     /// What is to be done, with this folder in the place of the name. Whatever else looks like the name stays, unless an
     /// engine, or what it stored, is of a version that did not tell the places: `{{worktree_path}}` must be the folder.
     fn made(&self, work: &Work, folder: &str) -> Work {
@@ -337,37 +358,6 @@ impl Named {
     }
 }
 
-/// A report in the words of the wire.
-fn written(report: &Report, commit: Option<String>) -> Value {
-    let (status, failure, error, outcome) = match report {
-        Report::Completed(outcome) => ("completed", None, None, outcome),
-        Report::Failed { kind, error, outcome } => ("failed", Some(word(*kind)), Some(error), outcome),
-    };
-    let token_usage = outcome.usage.as_deref().map(|usage| {
-        let (read, made) = (usage.input.unwrap_or(0), usage.output.unwrap_or(0));
-        json!({ "prompt_tokens": read, "completion_tokens": made, "total_tokens": usage.total.unwrap_or(read + made) })
-    });
-    json!({
-        "status": status,
-        "failure": failure,
-        "error": error,
-        "summary": outcome.summary,
-        "result": outcome.result,
-        "output": plain(&outcome.output),
-        "commit": commit,
-        "token_usage": token_usage,
-    })
-}
-
-fn word(kind: FailureKind) -> &'static str {
-    match kind {
-        FailureKind::Failed => "failed",
-        FailureKind::Timeout => "timeout",
-        FailureKind::Crashed => "crashed",
-        FailureKind::Lost => "lost",
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -375,26 +365,25 @@ mod tests {
     #[test]
     fn only_where_the_engine_put_its_name_for_the_worktree_the_folder_stands() {
         let prompt = "In burrows/mission-m/ as /ann/burrows/mission-m/ says: burrows/mission-m/.";
-        let named = |at: Value| {
-            Named::read(&json!({ "worktree_path": "burrows/mission-m/", "worktree_at": at, "worktree_in": ["A", "B"] }))
-        };
-        let earlier = Named::read(&json!({ "worktree_path": "burrows/mission-m/" }));
-        let told = |at: Value| match named(at).made(&Work::Agent { prompt: prompt.into() }, "/bob/m") {
+        let name = "burrows/mission-m/".to_owned();
+        let named = |at| Named { name: name.clone(), at, variables: Some(vec!["A".into(), "B".into()]) };
+        let earlier = Named { name: name.clone(), ..Named::default() };
+        let told = |at| match named(at).made(&Work::Agent { prompt: prompt.into() }, "/bob/m") {
             Work::Agent { prompt } => prompt,
             Work::Script(_) => String::new(),
         };
         let last = prompt.rfind("burrows").unwrap_or_default();
-        assert_eq!(told(json!([3, last])), "In /bob/m as /ann/burrows/mission-m/ says: /bob/m.");
+        assert_eq!(told(Some(vec![3, last])), "In /bob/m as /ann/burrows/mission-m/ says: /bob/m.");
         // An engine that says that it stands nowhere, or something wrong, changes nothing else.
-        for odd in [json!([]), json!([4, 9999]), json!(["x"])] {
-            assert_eq!(told(odd), prompt);
+        for odd in [vec![], vec![4, 9999]] {
+            assert_eq!(told(Some(odd)), prompt);
         }
         // One that does not know of places has it made the folder wherever it stands.
-        assert_eq!(told(json!(null)), "In /bob/m as /ann//bob/m says: /bob/m.");
+        assert_eq!(told(None), "In /bob/m as /ann//bob/m says: /bob/m.");
         let pairs = [("A", "burrows/mission-m/"), ("B", "burrows/mission-m/x"), ("C", "burrows/mission-m/")];
         let environment = pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
         let script = Work::Script(Script { script: "true".into(), environment });
-        let Work::Script(made) = named(json!(null)).made(&script, "/bob/m") else { panic!("it is a script") };
+        let Work::Script(made) = named(None).made(&script, "/bob/m") else { panic!("it is a script") };
         let values: Vec<&str> = made.environment.iter().map(|(_, value)| value.as_str()).collect();
         assert_eq!(values, ["/bob/m", "burrows/mission-m/x", "burrows/mission-m/"]);
         let Work::Script(made) = earlier.made(&script, "/bob/m") else { panic!("it is a script") };

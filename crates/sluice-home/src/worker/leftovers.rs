@@ -7,7 +7,7 @@
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use serde_json::Value;
+use sluice_api::work::{HeartbeatAnswered, HeldSteps};
 use sluice_worker::burrow;
 use sluice_worker::git::Git;
 use sluice_worker::session::{SessionId, boot_ms};
@@ -19,14 +19,12 @@ const OLD: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 impl Worker {
     /// Compares what it is at with what the engine says that it holds: keeps that, and ends the rest.
-    pub(super) fn compare(&self, held: &Value) {
-        let dispatches: Vec<u64> = numbers(&held["dispatches"]);
-        let names: Vec<&str> =
-            held["performances"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    pub(super) fn compare(&self, held: HeldSteps) {
+        let HeldSteps { dispatches, performances, answers } = held;
         // An engine that does not say which sign it answers has heard all, and just now.
-        let answers = &held["answers"];
-        let sent_ms = answers["sent_ms"].as_u64().unwrap_or_else(boot_ms);
-        let signed = if answers.is_null() { dispatches.clone() } else { numbers(&answers["dispatches"]) };
+        let HeartbeatAnswered { dispatches: signed, sent_ms } =
+            answers.unwrap_or_else(|| HeartbeatAnswered { dispatches: dispatches.clone(), sent_ms: None });
+        let sent_ms = sent_ms.unwrap_or_else(boot_ms);
         let (lost, kept, own, has_tidied) = {
             let mut inner = self.inner();
             let (held, lost): (Vec<_>, Vec<_>) =
@@ -43,7 +41,7 @@ impl Worker {
             self.wake();
         }
         if !has_tidied {
-            self.end_leftovers(|name| names.contains(&name) || own.iter().any(|own| own == name));
+            self.end_leftovers(|name| performances.iter().chain(&own).any(|wanted| wanted == name));
         }
     }
 
@@ -87,8 +85,4 @@ impl Worker {
 fn is_old(path: &Path) -> bool {
     let touched = std::fs::metadata(path).and_then(|it| it.modified());
     touched.is_ok_and(|at| SystemTime::now().duration_since(at).is_ok_and(|age| age > OLD))
-}
-
-fn numbers(value: &Value) -> Vec<u64> {
-    value.as_array().into_iter().flatten().filter_map(Value::as_u64).collect()
 }

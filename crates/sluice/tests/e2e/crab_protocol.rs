@@ -168,6 +168,22 @@ fn short(answer: &Value) -> String {
 }
 
 #[test]
+fn a_worker_of_a_version_that_the_engine_does_not_speak_is_refused() {
+    let plane = Plane::new();
+    let register = |protocol: Value| {
+        let wanted = json!({ "colony_id": plane.colony, "name": "ann", "role": "any", "protocol": protocol });
+        plane.served.ask("POST", "/v1/crabs/register", Some(&plane.secret), &wanted.to_string())
+    };
+    let refused = register(json!(0));
+    assert_eq!(refused.short(), "409 protocol_too_old");
+    assert_eq!(refused.json()["hint"], "update the worker", "{refused:?}");
+    // One that is later speaks the engine's version, which it is told; one that says nothing is a crab of the document.
+    for known in [json!(2), json!(3), Value::Null] {
+        assert_eq!(register(known).json()["protocol"], 2);
+    }
+}
+
+#[test]
 fn a_crab_that_knows_only_its_connection_does_its_work() {
     let plane = Plane::new();
     plane.register("piper", "planner", &plane.secret);

@@ -1,0 +1,323 @@
+//! The work protocol: what an engine and a worker on another machine say to each other about a step.
+//!
+//! The engine sends [`ToWorker`] over the worker's WebSocket; the worker sends [`FromWorker`] there, and begins and
+//! finishes a step with requests that have the same bodies. Fields are only added. A side ignores a field that it does not
+//! know, and a field that the other side does not send has the value that it had before the field existed, so that each
+//! side speaks the older of the two versions. A change that this cannot express raises [`OLDEST`], and then the two refuse
+//! each other.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The version of this protocol that this build speaks. Version 1 had no number, and reports without exit code, standard
+/// error, cached tokens and cost.
+pub const PROTOCOL: u32 = 2;
+/// The oldest version of the other side with which this build works.
+pub const OLDEST: u32 = 1;
+/// The first version in which each field of a report means just what it says; before, a missing value was read from the
+/// summary.
+pub const LITERAL: u32 = 2;
+
+/// Bytes of one line of progress.
+pub const LONGEST_PROGRESS: usize = 4 << 10;
+/// Bytes of a summary, of an error, or of standard error.
+pub const LONGEST_SUMMARY: usize = 256 << 10;
+/// Bytes of a word that conditions read, or of a name.
+pub const LONGEST_WORD: usize = 4 << 10;
+/// Bytes of the value that a step gives.
+pub const LONGEST_VALUE: usize = 4 << 20;
+
+/// Whether this build works with the other side, which says that it speaks this version. One that says nothing speaks 1.
+pub fn works_with(theirs: Option<u32>) -> bool {
+    theirs.unwrap_or(1) >= OLDEST
+}
+
+/// A message in its envelope.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Envelope<Kind> {
+    /// The id of the message; a worker of ours sends none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message_id: Option<String>,
+    /// The mission that the message is about.
+    #[serde(default)]
+    pub mission_id: Option<String>,
+    /// The task that the message is about.
+    #[serde(default)]
+    pub task_id: Option<String>,
+    /// The attempt that the message is about.
+    #[serde(default)]
+    pub run_id: Option<String>,
+    /// What the message says.
+    pub kind: Kind,
+    /// When the engine sent it, in milliseconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sent_at_ms: Option<i64>,
+}
+
+/// What an engine says to a worker.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", content = "payload")]
+pub enum ToWorker {
+    /// Do this step.
+    #[serde(rename = "task_assigned")]
+    Assigned(Box<StepOrder>),
+    /// The run wants this step ended: end it, and report.
+    #[serde(rename = "task_stopped")]
+    Stop(Dispatched),
+    /// This step is not the worker's any more: end it, and report nothing.
+    #[serde(rename = "task_withdrawn")]
+    Revoked(Dispatched),
+    /// Every step that the worker holds, in answer to a heartbeat.
+    #[serde(rename = "tasks_held")]
+    Held(HeldSteps),
+}
+
+/// What a worker says to its engine.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", content = "payload")]
+pub enum FromWorker {
+    /// The worker lives, and is at these steps.
+    #[serde(rename = "heartbeat")]
+    Heartbeat(Heartbeat),
+    /// The worker begins a step.
+    #[serde(rename = "run_start")]
+    Started(StepStart),
+    /// How a step is going.
+    #[serde(rename = "run_update")]
+    Progress(StepProgress),
+    /// How a step ended.
+    #[serde(rename = "run_complete")]
+    Finished(Box<StepReport>),
+}
+
+/// A step that an engine hands to a worker, with all that the worker needs for it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct StepOrder {
+    /// The version that the engine speaks.
+    #[serde(default)]
+    pub protocol: Option<u32>,
+    /// The number of this hand-out: another attempt, or the same one given to another worker, has another.
+    pub dispatch: u64,
+    /// The task of the mission.
+    pub task_id: String,
+    /// The mission.
+    pub mission_id: String,
+    /// The step of the workflow.
+    pub step_id: String,
+    /// The role that the step wants.
+    pub role: String,
+    /// What people call the step.
+    #[serde(default)]
+    pub title: String,
+    /// What an agent is told; empty for a command.
+    #[serde(default)]
+    pub prompt: String,
+    /// What came of the steps before it.
+    #[serde(default)]
+    pub context: String,
+    /// The engine's name for the worktree.
+    #[serde(default)]
+    pub worktree_path: String,
+    /// Where that name begins in the prompt, in bytes. `None`: the engine does not tell, so it may stand anywhere.
+    #[serde(default)]
+    pub worktree_at: Option<Vec<usize>>,
+    /// The variables of a command's environment that hold that name. `None`: any of them.
+    #[serde(default)]
+    pub worktree_in: Option<Vec<String>>,
+    /// The kind of the step, as recipes name it.
+    #[serde(default, rename = "type")]
+    pub kind: String,
+    /// Whether the step judges other work, and may not change it.
+    #[serde(default)]
+    pub is_arbiter: bool,
+    /// The command; `None` for an agent.
+    #[serde(default)]
+    pub script: Option<String>,
+    /// The variables that the command is given.
+    #[serde(default)]
+    pub environment: Option<Vec<(String, String)>>,
+    /// Which attempt of the step this is, from 1.
+    #[serde(default = "first")]
+    pub attempt: u32,
+    /// The part of the step: the whole, an item, a turn.
+    #[serde(default)]
+    pub part: String,
+    /// The name of this part of this attempt, the same however often it is handed out.
+    pub performance: String,
+    /// The agent program; the worker's own unless given.
+    #[serde(default)]
+    pub harness: Option<String>,
+    /// What the agent may do.
+    #[serde(default)]
+    pub permissions: StepPermissions,
+    /// Whether the step works in a worktree of its own.
+    #[serde(default)]
+    pub own_workspace: bool,
+    /// Where the repository is, as git understands it.
+    #[serde(default)]
+    pub repo: Option<String>,
+    /// The commit that the step starts from.
+    #[serde(default)]
+    pub commit: Option<String>,
+    /// How long the step is the worker's after a sign of life, in milliseconds.
+    #[serde(default)]
+    pub lease_ms: Option<u64>,
+    /// How long the engine waits for a worker whose connection is gone, in milliseconds.
+    #[serde(default)]
+    pub away_ms: Option<u64>,
+    /// The token with which the agent speaks for its step.
+    #[serde(default)]
+    pub agent_token: Option<String>,
+}
+
+/// The number of a first attempt.
+fn first() -> u32 {
+    1
+}
+
+/// What an agent may do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum StepPermissions {
+    /// What its harness allows.
+    #[default]
+    Full,
+    /// Less.
+    Reduced,
+}
+
+/// A hand-out that a message is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Dispatched {
+    /// Its number.
+    pub dispatch: u64,
+}
+
+/// Every step that a worker holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeldSteps {
+    /// Their hand-outs.
+    #[serde(default)]
+    pub dispatches: Vec<u64>,
+    /// Their names.
+    #[serde(default)]
+    pub performances: Vec<String>,
+    /// The heartbeat that this answers. `None`: an engine that heard everything, just now.
+    #[serde(default)]
+    pub answers: Option<HeartbeatAnswered>,
+}
+
+/// What an answered heartbeat said.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeartbeatAnswered {
+    /// The hand-outs that it named.
+    #[serde(default)]
+    pub dispatches: Vec<u64>,
+    /// When it was sent, by the worker's clock.
+    #[serde(default)]
+    pub sent_ms: Option<u64>,
+}
+
+/// A worker's sign of life.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Heartbeat {
+    /// The hand-outs that the worker is at; unless it says, all that it was given.
+    #[serde(default)]
+    pub dispatches: Option<Vec<u64>>,
+    /// The worker finishes what it is at, and takes no more.
+    #[serde(default)]
+    pub finishing: bool,
+    /// When it was sent, by the worker's clock: the answer repeats it.
+    #[serde(default)]
+    pub sent_ms: Option<u64>,
+}
+
+/// A worker begins a step that was assigned to it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct StepStart {
+    /// The name of this attempt; the engine chooses one unless given.
+    #[serde(default)]
+    pub run_id: Option<String>,
+    /// The mission.
+    pub mission_id: String,
+    /// The task.
+    pub task_id: String,
+    /// The worker.
+    pub crab_id: String,
+    /// Where the worker works.
+    #[serde(default)]
+    pub burrow_path: Option<String>,
+}
+
+/// A worker says how a step is going.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StepProgress {
+    /// The attempt.
+    pub run_id: String,
+    /// In words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub progress_message: Option<String>,
+    /// What the model used so far.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token_usage: Option<TokenUsage>,
+}
+
+/// What a model used. A number that is missing is not known, and not zero.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TokenUsage {
+    /// Tokens in, from the cache or not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt_tokens: Option<u64>,
+    /// Those of them that came from the cache.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cached_tokens: Option<u64>,
+    /// Tokens out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub completion_tokens: Option<u64>,
+    /// All tokens.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total_tokens: Option<u64>,
+    /// US dollars.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<f64>,
+}
+
+/// A worker says how a step ended.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StepReport {
+    /// The version that the worker speaks; from 2 on each field means just what it says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub protocol: Option<u32>,
+    /// The attempt.
+    pub run_id: String,
+    /// `completed` or `failed`.
+    pub status: String,
+    /// In words.
+    #[serde(default)]
+    pub summary: Option<String>,
+    /// The word that conditions read.
+    #[serde(default)]
+    pub result: Option<String>,
+    /// What the model used.
+    #[serde(default)]
+    pub token_usage: Option<TokenUsage>,
+    /// The value that variables read; the summary unless given.
+    #[serde(default)]
+    pub output: Option<Value>,
+    /// The exit code of a command.
+    #[serde(default)]
+    pub exit_code: Option<i32>,
+    /// What a command wrote to its standard error.
+    #[serde(default)]
+    pub stderr: Option<String>,
+    /// The commit at which the work stands now, where the next step starts.
+    #[serde(default)]
+    pub commit: Option<String>,
+    /// How it failed: `failed`, `timeout`, `crashed` or `lost`.
+    #[serde(default)]
+    pub failure: Option<String>,
+    /// Why it failed; the summary unless given.
+    #[serde(default)]
+    pub error: Option<String>,
+}
