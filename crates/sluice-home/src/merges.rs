@@ -145,6 +145,10 @@ fn is_merged(ground: &Ground, repository: &Repository, intent: &Intent) -> Resul
     let has = |commit: Option<&str>| contains(repository, intent.commit.as_deref(), intent.made.as_deref(), commit);
     ground.checkouts.change(repository, || {
         make_good(repository)?;
+        // Where the default branch has not moved nothing was merged, however little of the rest can be read.
+        if intent.base.is_some() && repository.branch_commit(repository.default_branch())? == intent.base {
+            return Ok(false);
+        }
         Ok(has(None)? && !has(intent.base.as_deref())?)
     })
 }
@@ -220,6 +224,10 @@ fn said(error: &GitError, seen: &Seen) -> Problem {
             let rebase = format!("`git -C {place} rebase {into}` does it in the task's workspace");
             (RefusalCode::NotFastForward, format!("{rebase}; without `--strategy ff` it is merged as it can be"))
         }
+        GitError::Incomplete { .. } => {
+            let fsck = "`git fsck` there names everything that is";
+            (RefusalCode::NotReady, format!("the files may still be in {place}; {fsck} missing or damaged"))
+        }
         GitError::PrOpen { .. } => (RefusalCode::PrOpen, String::new()),
         GitError::PrElsewhere { .. } => {
             let create = format!("`sluice task create-pr {task}` opens another");
@@ -228,6 +236,10 @@ fn said(error: &GitError, seen: &Seen) -> Problem {
         other => {
             return match other.family() {
                 Family::Refused => git(other),
+                Family::Unavailable if matches!(other, GitError::Forge { .. }) => {
+                    Problem::unavailable(described(other))
+                        .hint("`--local` merges here without asking for pull requests")
+                }
                 Family::Unavailable => Problem::unavailable(described(other)),
                 Family::Fault => Problem::fault(described(other)),
             };

@@ -164,8 +164,8 @@ pub fn look<'a>(repository: &'a Repository, request: &'a Request<'a>) -> Result<
     // What was merged here is no matter of a pull request any more.
     let is_done = may_be_done && contains(repository, ready.work.as_deref(), ready.made(), None)?;
     if !request.local && !is_done {
-        let (has_remote, work) = (ready.remote.is_some(), ready.work.as_deref());
-        ready.pull_request = elsewhere(repository, request, has_remote, work, &mut ready.notes)?;
+        let (remote, work) = (ready.remote.as_deref(), ready.work.as_deref());
+        ready.pull_request = elsewhere(repository, request, remote, work, &mut ready.notes)?;
     }
     if ready.pull_request.is_none() && ready.work.is_none() {
         return Err(GitError::NoBranch { branch: request.branch.to_owned() });
@@ -218,6 +218,7 @@ impl Ready<'_> {
         let turn = Turn::take(repository)?;
         let old = repository.branch_commit(into)?;
         let start = start(repository, self.remote.as_deref(), old.as_deref())?;
+        repository.must_be_whole(work, &start)?;
         if replay::holds(repository, work, made, &start)? {
             if !self.may_be_done && !is_work(repository, branch, work, &start)? {
                 return Err(GitError::NothingToMerge { branch: branch.to_owned(), into: into.to_owned() });
@@ -270,8 +271,6 @@ impl Ready<'_> {
         let pushed = match how {
             How::PullRequest(_) => Pushed::Done,
             How::Already | How::FastForward | How::MergeCommit | How::Squash | How::Rebase => {
-                let work = self.work.as_deref().unwrap_or_default();
-                notes.extend(left(self.repository, self.request.branch, work).ok().flatten());
                 push(self.repository, self.remote.as_deref(), &commit)
             }
         };
@@ -305,14 +304,14 @@ pub fn make_good(repository: &Repository) -> Result<(), GitError> {
 fn elsewhere(
     repository: &Repository,
     request: &Request<'_>,
-    has_remote: bool,
+    remote: Option<&str>,
     work: Option<&str>,
     notes: &mut Vec<String>,
 ) -> Result<Option<PullRequest>, GitError> {
     let known = request.pull_request;
     let forge = match (request.forge, known) {
         (Some(forge), Some(_)) => forge,
-        (Some(forge), None) if has_remote => forge,
+        (Some(forge), None) if remote.is_some() => forge,
         (_, None) => return Ok(None),
         (None, Some(_)) => return Err(GitError::NoForge),
     };
@@ -336,7 +335,7 @@ fn elsewhere(
         PullRequestState::Merged if found.base != into => {
             stays(&found.url, format!("was merged into `{}`, not into `{into}`", found.base))
         }
-        PullRequestState::Merged if covers(repository, &found, work)? => Ok(Some(found)),
+        PullRequestState::Merged if covers(repository, &found, work, remote)? => Ok(Some(found)),
         // An earlier branch of the same name, long gone.
         PullRequestState::Merged if known != Some(found.url.as_str()) && !continues(repository, &found, work)? => {
             notes.push(format!("{} merged an earlier branch `{}`", found.url, request.branch));
@@ -349,13 +348,23 @@ fn elsewhere(
     }
 }
 
-/// Whether what the pull request merged is all that is to be merged.
-fn covers(repository: &Repository, found: &PullRequest, work: Option<&str>) -> Result<bool, GitError> {
-    match work {
-        None => Ok(true),
-        Some(work) if work == found.head => Ok(true),
-        Some(work) => Ok(repository.commit(&found.head)?.is_some() && repository.is_ancestor(work, &found.head)?),
-    }
+/// Whether all that is to be merged is in what the pull request merged. That may be more than is known here: somebody
+/// has added a commit to it there, and then the remote's default branch tells.
+fn covers(
+    repository: &Repository,
+    found: &PullRequest,
+    work: Option<&str>,
+    remote: Option<&str>,
+) -> Result<bool, GitError> {
+    let Some(work) = work.filter(|work| *work != found.head) else { return Ok(true) };
+    let holds = |name: &str| match repository.commit(name)? {
+        Some(commit) => repository.is_ancestor(work, &commit),
+        None => Ok(false),
+    };
+    let Some(remote) = remote.filter(|_| !holds(&found.head).unwrap_or(false)) else { return holds(&found.head) };
+    let default = repository.default_branch();
+    repository.refresh(remote, default)?;
+    holds(&format!("refs/remotes/{remote}/{default}"))
 }
 
 /// Whether the work goes on from what the pull request merged.
@@ -364,8 +373,8 @@ fn continues(repository: &Repository, found: &PullRequest, work: Option<&str>) -
     Ok(repository.commit(&found.head)?.is_some() && repository.is_ancestor(&found.head, work)?)
 }
 
-/// What is on the branch and was not merged: whoever works there went on.
-fn left(repository: &Repository, branch: &str, work: &str) -> Result<Option<String>, GitError> {
+/// What is on the branch and was not merged: its worker went on. Asked when that worker has ended.
+pub fn left(repository: &Repository, branch: &str, work: &str) -> Result<Option<String>, GitError> {
     let Some(tip) = repository.branch_commit(branch)? else { return Ok(None) };
     if repository.is_ancestor(&tip, work)? {
         return Ok(None);

@@ -55,24 +55,25 @@ pub(super) fn may(ledger: &Ledger<'_>, by: Asker, force: bool, evidence: &Eviden
 fn on_branch(ledger: &Ledger<'_>, standing: &Standing) -> Answered {
     let branch = &ledger.state.about.branch;
     let at = short(&standing.commit.0);
+    let there = ledger.state.workspace.bound().map_or("the workspace", |bound| bound.0.as_str());
     let (place, way) = match &standing.head {
         Head::Branch(name) if name == branch => return Ok(()),
         Head::Branch(name) => (
             format!("on `{name}`, at {at}"),
             format!(
-                "`sluice task update {ASKED} --branch {name}` makes that the task's branch; or `git switch {branch}` there"
+                "`sluice task update {ASKED} --branch {name}` makes that the task's branch; or `git switch {branch}` in {there}"
             ),
         ),
         Head::Rebasing(name) => (
             format!("in the middle of a rebase of `{name}`, at {at}"),
-            "`git rebase --continue` there finishes the rebase, and `git rebase --abort` takes it back".to_owned(),
+            format!("`git rebase --continue` in {there} finishes the rebase, and `git rebase --abort` takes it back"),
         ),
         // Only a new branch is always safe: commits may be on the task's branch alone.
         Head::Detached => (
             format!("on no branch, at {at}"),
             format!(
-                "`git switch {branch}` there goes back; or `git switch -c NEW` there and `sluice task update {ASKED} \
-                 --branch NEW` make what stands there the task's work"
+                "`git switch -c NEW` in {there} and `sluice task update {ASKED} --branch NEW` make what stands there the \
+                 task's work; `git switch {branch}` goes back, and leaves commits behind that only stand there"
             ),
         ),
     };

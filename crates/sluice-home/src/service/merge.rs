@@ -11,7 +11,7 @@ use sluice_core::task::state::Commit;
 use sluice_core::task::{Asker, Evidence, Input};
 use sluice_engine::reactor::Recorded;
 use sluice_worker::git::GitError;
-use sluice_worker::merge::{How, Merged, Pushed};
+use sluice_worker::merge::{How, Merged, Pushed, left};
 
 use super::{Service, Who, ask};
 use crate::hands;
@@ -112,8 +112,16 @@ impl Service {
             Pushed::NoRemote | Pushed::Done => {}
         }
         answer.notes.extend(merged.notes);
+        answer.notes.extend(self.left(id, merged.work.as_deref()));
         answer.notes.extend(kept);
         Ok(answer)
+    }
+
+    /// What is on the branch of a task and was not merged. A repository that cannot be asked says nothing of it.
+    fn left(&self, id: &str, work: Option<&str>) -> Option<String> {
+        let seen = self.ground.tasks.find(id).ok()?;
+        let (_, pool) = self.ground.pool_of(&seen).ok()?;
+        left(pool.repository(), &seen.state.about.branch, work?).ok()?
     }
 
     /// Pushes a task's branch and opens a pull request, or finds the one there is.

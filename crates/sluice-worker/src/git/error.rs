@@ -238,6 +238,14 @@ pub enum GitError {
         /// The branch to merge into.
         into: String,
     },
+    /// Something of a commit is missing or damaged.
+    #[error("git cannot read all of {commit}: {said}")]
+    Incomplete {
+        /// Which commit.
+        commit: String,
+        /// What git said.
+        said: String,
+    },
     /// Its commits, made anew one by one, are not what merging them is.
     #[error(
         "the commits of `{branch}`, made anew one by one on `{into}`, give other content than merging them; merge with --strategy squash or merge"
@@ -333,6 +341,7 @@ impl GitError {
             | GitError::Conflict { .. }
             | GitError::NotFastForward { .. }
             | GitError::NothingToMerge { .. }
+            | GitError::Incomplete { .. }
             | GitError::OtherContent { .. }
             | GitError::PrOpen { .. }
             | GitError::PrElsewhere { .. }

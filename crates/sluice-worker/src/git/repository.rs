@@ -5,8 +5,8 @@
 use std::path::{Path, PathBuf};
 
 use super::quote::path_of;
-use super::{Call, Git, GitError};
-use crate::passing::tells_of_own_shortage;
+use super::{Call, Git, GitError, said};
+use crate::passing::{Passing as _, tells_of_own_shortage};
 
 /// A repository of a user.
 #[derive(Clone, Debug)]
@@ -196,6 +196,23 @@ impl Repository {
             Some(0) => Ok(true),
             Some(1) => Ok(false),
             _ => Err(call.failed(&ended)),
+        }
+    }
+
+    /// Everything that a commit adds to another one must be there and be what its name says: a branch that is moved needs
+    /// none of it, and the next who reads it finds it missing.
+    pub(crate) fn must_be_whole(&self, commit: &str, beside: &str) -> Result<(), GitError> {
+        let call =
+            self.call().args(["rev-list", "--objects", "--verify-objects", "--quiet", commit, "--not", beside, "--"]);
+        let ended = call.answer()?;
+        // Some damage it only tells of, and ends with 0.
+        let is_error = |line: &str| line.starts_with("error:") || line.starts_with("fatal:");
+        if ended.code == Some(0) && !String::from_utf8_lossy(&ended.stderr).lines().any(is_error) {
+            return Ok(());
+        }
+        match call.failed(&ended) {
+            error if error.is_passing() => Err(error),
+            _ => Err(GitError::Incomplete { commit: commit.to_owned(), said: said(&ended) }),
         }
     }
 

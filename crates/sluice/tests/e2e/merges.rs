@@ -135,6 +135,44 @@ fn work_that_is_not_in_the_judged_commit_is_never_closed_over() {
     }
 }
 
+/// A branch is moved without a look at what its commit holds, and the worktree with the only copy is given back.
+#[test]
+fn a_commit_of_which_something_is_missing_or_damaged_is_not_merged() {
+    let object =
+        |of: &str| format!("f=$(git rev-parse --git-common-dir)/objects/$(git rev-parse {of} | sed 's,^..,&/,')");
+    let rows = [
+        (
+            "emptied",
+            "HEAD:$(git diff --name-only main HEAD)",
+            "cp $f ../kept; chmod u+w $f; : > $f",
+            "cp -f ../kept $f",
+        ),
+        ("removed", "HEAD:$(git diff --name-only main HEAD)", "mv $f ../kept", "mv ../kept $f"),
+        ("exchanged", "HEAD:demo", "cp $f ../kept; chmod u+w $f; cp $(dirname $f)/../../HEAD $f", "cp -f ../kept $f"),
+        ("folder", "HEAD:demo", "mv $f ../kept", "mv ../kept $f"),
+        ("earlier", "HEAD~1", "mv $f ../kept", "mv ../kept $f"),
+    ];
+    for (name, of, damage, mend) in rows {
+        let home = Home::new();
+        // So that nothing of the work is checked out by the merge.
+        home.git(&["switch", "-q", "-c", "mine"]);
+        let id = home.create(name, "worker: commit \"one\" then work\nreviewer: review pass", &[]);
+        home.until_status(&id, "reviewing");
+        let folder = workspace(&home, &id);
+        let before = home.git(&["rev-parse", "main"]);
+        sh(&home, &folder, &format!("{}; echo $f > ../object; {damage}", object(of)));
+        for more in [&[][..], &["--force"]] {
+            let ran = home.sluice(&[&["task", "merge", &id, "--json"][..], more].concat());
+            assert_eq!((ran.code, ran.refusal().as_str()), (1, "1 not_ready"), "{name}: {ran:?}");
+        }
+        assert_eq!(home.git(&["rev-parse", "main"]), before, "{name}");
+        assert_eq!(std::fs::read_dir(home.place().join("merging")).map_or(0, Iterator::count), 0, "{name} is begun");
+        sh(&home, &folder, &format!("f=$(cat ../object); {mend}"));
+        assert_eq!(home.json(&["task", "merge", &id])["task"]["status"], "done", "{name}");
+        home.git(&["rev-list", "--objects", "main"]);
+    }
+}
+
 #[test]
 fn what_lies_there_is_committed_if_a_person_says_so_and_nobody_has_judged_that() {
     let home = Home::new();
@@ -198,10 +236,10 @@ fn a_judged_commit_that_no_branch_has_any_more_is_kept_and_told() {
         let folder = workspace(&home, &id);
         let judged = sh(&home, &folder, "git rev-parse HEAD");
         sh(&home, &folder, &format!("git switch -q --detach HEAD~1; {before}"));
-        let hint = hint(&home, &id);
+        let (hint, there) = (hint(&home, &id), folder.display());
         assert!(!hint.contains("switch -C") && hint.contains(&format!("`git switch {name}`")), "{hint}");
         assert!(
-            hint.contains(&format!("`git switch -c NEW` there and `sluice task update {id} --branch NEW`")),
+            hint.contains(&format!("`git switch -c NEW` in {there} and `sluice task update {id} --branch NEW`")),
             "{hint}"
         );
         sh(&home, &folder, &format!("git switch -q -C {name}"));

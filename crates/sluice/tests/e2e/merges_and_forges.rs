@@ -117,6 +117,29 @@ fn a_pull_request_is_never_bypassed() {
     assert_eq!(forge.remote("git branch --format='%(refname:short)'"), "main");
 }
 
+/// A colleague adds to the pull request there, or its forge brings it up to date, before it is merged.
+#[test]
+fn a_pull_request_that_was_merged_with_more_than_the_work_has_merged_it() {
+    let forge = Forge::new();
+    let home = &forge.home;
+    let id = home.create("brew", PASSES, &[]);
+    home.until_status(&id, "reviewing");
+    forge.list("brew", "OPEN", "main");
+    home.json(&["task", "create-pr", &id]);
+    let added = sh(
+        home,
+        &home.path(""),
+        "git clone -q -b brew remote.git theirs; cd theirs; echo more > more; git add more; git commit -qm more; \
+         git switch -q main; git merge -q --no-ff -m merged brew; git push -q origin brew main; git rev-parse brew",
+    );
+    forge.list("brew", "MERGED", "main");
+    let list = std::fs::read_to_string(forge.bin.join("list")).unwrap();
+    std::fs::write(forge.bin.join("list"), list.replace(&home.git(&["rev-parse", "brew"]), &added)).unwrap();
+    let answer = home.json(&["task", "merge", &id]);
+    assert!(answer["notes"].to_string().contains("merged by https://forge/1"), "{answer:#}");
+    assert_eq!(home.git(&["log", "-1", "--format=%s", "main"]), "merged");
+}
+
 #[test]
 fn a_person_merges_here_whatever_a_pull_request_says() {
     let forge = Forge::new();
