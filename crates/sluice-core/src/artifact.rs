@@ -70,6 +70,15 @@ pub enum GateFailure {
 impl Gate {
     /// Whether `body` satisfies the gate, and if not, why.
     pub fn test(&self, body: &str) -> Result<(), GateFailure> {
+        self.test_reading(body, |content| content)
+    }
+
+    /// The same, where a verdict is read only in that part of the section which `judged` gives.
+    pub(crate) fn test_reading<'a>(
+        &self,
+        body: &'a str,
+        judged: impl FnOnce(&'a str) -> &'a str,
+    ) -> Result<(), GateFailure> {
         let content = section(body, &self.title).ok_or(GateFailure::NoSection)?;
         if self.filled && content.trim().is_empty() {
             return Err(GateFailure::Empty);
@@ -78,7 +87,7 @@ impl Gate {
             return Err(GateFailure::NoField);
         }
         let Some(VerdictTest { wanted, strict }) = self.verdict else { return Ok(()) };
-        match verdict(content, strict) {
+        match verdict(judged(content), strict) {
             Some(found) if found == wanted => Ok(()),
             Some(other) => Err(GateFailure::OtherVerdict(other)),
             None => Err(GateFailure::NoVerdict),
@@ -147,6 +156,12 @@ fn has_field(content: &str, name: &str) -> bool {
     content.lines().any(|line| {
         line.strip_prefix(name).and_then(|rest| rest.strip_prefix(':')).is_some_and(|value| !value.trim().is_empty())
     })
+}
+
+/// Whether one line of a text says that the verdict is PASS, and another that it is FAIL.
+pub(crate) fn says_both(content: &str) -> bool {
+    let says = |wanted| content.lines().any(|line| verdict(line, true) == Some(wanted));
+    says(Verdict::Pass) && says(Verdict::Fail)
 }
 
 /// The verdict that the text of a section gives.

@@ -77,7 +77,8 @@ fn matching<'a>(ledger: &Ledger<'a>, evidence: &Evidence) -> Option<&'a ExitRule
     let rules = || ledger.lifecycle.exits.rules.iter().filter(|rule| rule.state == ledger.state.status);
     let present = |rule: &ExitRule| match &rule.artifact {
         ArtifactTest::Present(gate) => {
-            gate.test(&evidence.body).is_ok() && ledger.state.visit.is_new(gate, &evidence.body)
+            let visit = &ledger.state.visit;
+            visit.test(gate, &evidence.body, Asker::Engine).is_ok() && visit.is_new(gate, &evidence.body)
         }
         ArtifactTest::Any | ArtifactTest::Missing => false,
     };

@@ -55,7 +55,7 @@ pub(super) fn keep_verdict(ledger: &mut Ledger<'_>, by: Asker, to: &str, evidenc
     if is_repeated(ledger, by, to) || select(ledger, by, to, evidence).is_ok() {
         return;
     }
-    let found = match gate.test(&evidence.body) {
+    let found = match ledger.state.visit.test(gate, &evidence.body, by) {
         Ok(()) => Some(test.wanted),
         Err(GateFailure::OtherVerdict(other)) => Some(other),
         Err(GateFailure::NoSection | GateFailure::Empty | GateFailure::NoField | GateFailure::NoVerdict) => None,
@@ -163,7 +163,7 @@ fn passes(ledger: &Ledger<'_>, by: Asker, edge: &Transition, evidence: &Evidence
     };
     let again = format!("write `## {}` in TASK.md, then ask again", gate.title);
     let is_taken = gate.verdict.is_none_or(|test| ledger.state.visit.takes(test.wanted));
-    match gate.test(&evidence.body) {
+    match ledger.state.visit.test(gate, &evidence.body, by) {
         Ok(()) if by == Asker::Engine && !is_taken => {
             refuse("a reviewer was refused a verdict here, and must ask for one itself", again)
         }

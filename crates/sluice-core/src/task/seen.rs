@@ -1,6 +1,9 @@
 //! Which sections of TASK.md are new: an artifact counts for the monitor, and a verdict for anybody, only if its
 //! section has changed since the task entered its status; for a reviewer that is alone and says so itself, if it has written.
 //!
+//! A verdict is read only in what was added to its section since then: who adds to a section leaves what stood there before
+//! at its head, and that is the worker's, or of an earlier round.
+//!
 //! Otherwise a worker that dies at once after a FAIL would advance on its old handoff, and an old verdict would win
 //! over the one that is still being written. A digest is kept, not the text: states and events stay small.
 
@@ -8,8 +11,9 @@ use std::collections::BTreeMap;
 
 use sha2::{Digest as _, Sha256};
 
+use super::Asker;
 use super::state::Visit;
-use crate::artifact::{Gate, section};
+use crate::artifact::{Gate, GateFailure, Verdict, says_both, section};
 use crate::lifecycle::{ArtifactTest, Lifecycle, StateId};
 
 /// What a section's text was, without saying it.
@@ -21,12 +25,27 @@ impl Digest {
     /// below must not make the one above look new.
     pub fn of(text: &str) -> Digest {
         let mut hasher = Sha256::new();
-        for line in text.trim().lines() {
-            hasher.update(line.trim_end().as_bytes());
-            hasher.update(b"\n");
-        }
+        text.trim().lines().for_each(|line| add(&mut hasher, line));
         Digest(hasher.finalize().into())
     }
+
+    /// What stands in a section below the lines that this is the digest of; none if those are not its first ones.
+    fn below(self, text: &str) -> Option<&str> {
+        let (text, mut hasher, mut end) = (text.trim(), Sha256::new(), 0);
+        for line in text.split_inclusive('\n') {
+            add(&mut hasher, line);
+            end += line.len();
+            if Digest(hasher.clone().finalize().into()) == self {
+                return Some(&text[end..]);
+            }
+        }
+        None
+    }
+}
+
+fn add(hasher: &mut Sha256, line: &str) {
+    hasher.update(line.trim_end().as_bytes());
+    hasher.update(b"\n");
 }
 
 /// The sections of `body` that gates and exit rules of `state` read.
@@ -47,8 +66,83 @@ pub(super) fn sections(lifecycle: &Lifecycle, state: StateId, body: &str) -> BTr
 }
 
 impl Visit {
+    /// Whether `body` satisfies a gate, and if not, why. A verdict has to be of this stay. What was added may repeat none: then
+    /// it is the old one for a reviewer or a person who says so, and for the engine if it is FAIL, of which no worker has
+    /// anything.
+    pub(super) fn test(&self, gate: &Gate, body: &str, by: Asker) -> Result<(), GateFailure> {
+        let may_stay = by != Asker::Engine || gate.verdict.is_some_and(|test| test.wanted == Verdict::Fail);
+        match gate.test_reading(body, |content| self.added(gate, content)) {
+            Err(GateFailure::NoVerdict) if may_stay => gate.test(body),
+            tested => tested,
+        }
+    }
+
+    /// The part of a section that was written since the status was entered; all of it where nothing was added, or where it
+    /// is another. What is in part another, and says one verdict and the other, gives none.
+    fn added<'a>(&self, gate: &Gate, content: &'a str) -> &'a str {
+        let Some(before) = self.seen.get(&gate.title) else { return content };
+        match before.below(content).map(str::trim) {
+            // Below a code fence that was left open a heading is none, to whoever reads the whole.
+            Some(added) if !added.is_empty() => section(added, &gate.title).unwrap_or(added),
+            Some(_) => content,
+            None if says_both(content) => "",
+            None => content,
+        }
+    }
+
     /// Whether the section that `gate` reads has changed since the status was entered.
     pub(super) fn is_new(&self, gate: &Gate, body: &str) -> bool {
         section(body, &gate.title).map(Digest::of) != self.seen.get(&gate.title).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::artifact::VerdictTest;
+    use crate::machine::Moment;
+    use crate::task::session::Place;
+
+    fn verdict(before: &str, now: &str, strict: bool) -> Option<Verdict> {
+        let seen = section(before, "Review").map(|text| ("Review".to_owned(), Digest::of(text))).into_iter().collect();
+        let (by, watch, asked, handed) = (Asker::Engine, Place::Main, None, None);
+        let visit = Visit { turn: 1, since: Moment(0), by, watch, seen, uprooted: 0, asked, handed };
+        let gate = |wanted| Gate {
+            title: "Review".into(),
+            filled: false,
+            fields: Vec::new(),
+            verdict: Some(VerdictTest { wanted, strict }),
+        };
+        let wins = |wanted: &Verdict| {
+            visit.test(&gate(*wanted), now, Asker::Engine).is_ok() && visit.is_new(&gate(*wanted), now)
+        };
+        [Verdict::Pass, Verdict::Fail].into_iter().find(wins)
+    }
+
+    #[test]
+    fn a_verdict_that_stood_there_before_counts_for_nobody_who_adds_to_it() {
+        let fail = "\n## Review\n\nVerdict: FAIL\nbad work\n";
+        let pass = "## Handoff\nDONE: it\n\n## Review\n\nVerdict: PASS\n";
+        for strict in [true, false] {
+            assert_eq!(verdict(pass, pass, strict), None);
+            assert_eq!(verdict(pass, &format!("{pass}  \n\nVerdict: FAIL\nbad work\n"), strict), Some(Verdict::Fail));
+            assert_eq!(verdict(pass, &format!("{pass}\nthanks\n"), strict), None);
+            assert_eq!(verdict(fail, &format!("{fail}\nand worse\n"), strict), Some(Verdict::Fail));
+            assert_eq!(verdict(pass, &format!("{pass}{fail}"), strict), Some(Verdict::Fail));
+            // What the worker has left open swallows the heading of the reviewer.
+            for open in ["```\n", "<!--\n", "<pre>\n", "~~~ md\n"] {
+                let before = format!("{pass}\n{open}");
+                assert_eq!(verdict(&before, &format!("{before}{fail}"), strict), Some(Verdict::Fail), "{open}");
+            }
+            // The reviewer writes it anew, or there was none.
+            for before in ["", pass] {
+                assert_eq!(verdict(before, fail, strict), Some(Verdict::Fail));
+                assert_eq!(verdict(before, "## Review\n\nVerdict: PASS, and well\n", false), Some(Verdict::Pass));
+            }
+        }
+        // It is not the same any more, and says both.
+        let both = "## Review\n\nVerdict: PASS\n\nsee below\n\nVerdict: FAIL\n";
+        assert_eq!(verdict(&format!("{pass}\nso good\n"), both, true), None);
+        assert_eq!(verdict("", both, true), Some(Verdict::Pass), "who wrote all of it meant the first");
     }
 }
