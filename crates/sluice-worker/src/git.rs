@@ -6,6 +6,7 @@
 mod bring;
 mod error;
 mod name;
+mod pipes;
 mod quote;
 mod remote;
 mod repository;
@@ -31,6 +32,10 @@ pub use tree::CommittedFile;
 
 /// How long a call waits for another git to let go of its lock.
 const LOCK_PATIENCE: Duration = Duration::from_secs(10);
+/// How long a look may take before it is asked why.
+const LOOK: Duration = Duration::from_secs(10);
+/// How long it may take then.
+const LONG_LOOK: Duration = Duration::from_secs(60);
 
 /// What every call is told. Housekeeping in the background would outlive the call, and a hook could change what is
 /// being kept. References wait for each other's locks. No program says anything about signatures in between.
@@ -177,6 +182,7 @@ impl Git {
             held: None,
             limit: self.local,
             hooks: false,
+            only_looks: false,
         }
     }
 }
@@ -193,6 +199,7 @@ pub(crate) struct Call {
     held: Option<Arc<File>>,
     limit: Duration,
     hooks: bool,
+    only_looks: bool,
 }
 
 impl Call {
@@ -249,8 +256,9 @@ impl Call {
         self.option("-c").option("core.fsync=committed,reference")
     }
 
-    /// It only looks, and takes no lock for it.
-    pub(crate) fn looking(self) -> Call {
+    /// It only looks, and takes no lock for it. It may be ended and asked again, so it has less time.
+    pub(crate) fn looking(mut self) -> Call {
+        self.only_looks = true;
         self.env("GIT_OPTIONAL_LOCKS", "0")
     }
 
@@ -263,6 +271,7 @@ impl Call {
                 Some(held) => {
                     held.map_err(Trouble::Start).and_then(|it| run::run_holding(self.command(), it, self.limit))
                 }
+                None if self.only_looks => self.look()?,
                 None => run::run(self.command(), &self.input, self.limit),
             };
             let ended = ended.map_err(|trouble| self.trouble(trouble))?;
@@ -272,6 +281,19 @@ impl Call {
             // git does not say when it lets go of a lock, so one asks again.
             std::thread::park_timeout(pause);
             pause = (pause * 2).min(Duration::from_millis(250));
+        }
+    }
+
+    /// Looks. Who works in a checkout can keep git waiting there: a file that is a pipe is named, and a filter that does not
+    /// end gets less time than work that has to be finished.
+    fn look(&self) -> Result<Result<Ended, Trouble>, GitError> {
+        match run::run(self.command(), &self.input, self.limit.min(LOOK)) {
+            Err(Trouble::Late(_)) => {}
+            ended => return Ok(ended),
+        }
+        match pipes::find(&self.folder) {
+            Some(path) => Err(GitError::Pipe { path }),
+            None => Ok(run::run(self.command(), &self.input, self.limit.min(LONG_LOOK))),
         }
     }
 

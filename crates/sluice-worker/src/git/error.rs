@@ -238,6 +238,12 @@ pub enum GitError {
         /// The branch to merge into.
         into: String,
     },
+    /// A file that git reads would keep it waiting without end.
+    #[error("{} is a pipe or a device, and git would wait for it without end; remove it", path.display())]
+    Pipe {
+        /// Which file.
+        path: PathBuf,
+    },
     /// Something of a commit is missing or damaged.
     #[error("git cannot read all of {commit}: {said}")]
     Incomplete {
@@ -341,6 +347,7 @@ impl GitError {
             | GitError::Conflict { .. }
             | GitError::NotFastForward { .. }
             | GitError::NothingToMerge { .. }
+            | GitError::Pipe { .. }
             | GitError::Incomplete { .. }
             | GitError::OtherContent { .. }
             | GitError::PrOpen { .. }

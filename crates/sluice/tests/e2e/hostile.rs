@@ -148,3 +148,24 @@ fn a_merge_driver_of_the_repository_does_not_decide_what_is_merged() {
     assert_eq!(std::fs::read_to_string(mine).unwrap(), "both\n");
     assert!(!ran.exists());
 }
+
+/// git opens some files of a checkout without a look at what they are.
+#[test]
+fn a_pipe_in_place_of_a_file_that_git_reads_holds_up_nobody() {
+    let home = Home::new();
+    let id = home.create("brew", "worker: hang", &[]);
+    let folder =
+        PathBuf::from(home.until(&id, "started", |task| task["session"] == "active")["workspace"].as_str().unwrap());
+    let pipe = folder.join("demo/.gitignore");
+    std::fs::create_dir_all(folder.join("demo")).unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let named = pipe.display().to_string();
+    let doctor = home.sluice(&["doctor"]);
+    assert!(format!("{}{}", doctor.stdout, doctor.stderr).contains(&named), "{doctor:?}");
+    // The task ends; its worktree stays until somebody has looked.
+    let cancelled = home.json(&["task", "cancel", &id, "--yes"]);
+    assert_eq!(cancelled["task"]["status"], "cancelled", "{cancelled:#}");
+    assert_eq!(home.task(&id)["session"], "inactive");
+    std::fs::remove_file(&pipe).unwrap();
+    home.json(&["workspace", "gc"]);
+}
