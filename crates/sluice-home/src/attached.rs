@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use sluice_api::Problem;
-use sluice_store::Store;
+use sluice_store::{Log, Store};
 use sluice_worker::taskfile;
 
 use crate::config::Config;
@@ -75,6 +75,26 @@ pub fn choose(places: &Places, config: &Config, asked: Option<String>) -> Result
         }
         Some(_) | None => Ok(Choice { address, name }),
     }
+}
+
+/// A store in a file must hold what an engine saved of it when the file was lost under it. One that does not is an older
+/// one, and what is made there is lost when the other is put back.
+pub fn must_hold_what_was_saved(choice: &Choice, store: &Store) -> Result<(), Problem> {
+    let saved = choice.address.strip_prefix("sqlite:").and_then(|file| newest_saved(Path::new(file)));
+    let Some((saved, at)) = saved else { return Ok(()) };
+    // One that cannot be read is no reason to stay away.
+    let reach = |store: Store| store.reach().ok().flatten();
+    let Some(there) = Store::open_file(&saved, Log::MayBeMissing).ok().and_then(reach) else { return Ok(()) };
+    let here = store.reach().map_err(|error| crate::service::closed(&error))?;
+    if here.is_none_or(|here| here >= there) {
+        return Ok(());
+    }
+    let (name, saved) = (&choice.name, saved.display());
+    let message =
+        format!("the store {name} is older than {saved}, which an engine saved at {at:.0} when the store was lost");
+    Err(Problem::unavailable(message).hint(format!(
+        "`sluice restore {saved}` brings back what is missing; to go on without it, move that file elsewhere"
+    )))
 }
 
 /// What an engine saved last of a store whose file was removed under it, and when: it stays there for as long as its owner

@@ -96,6 +96,7 @@ impl Service {
         let tokens = Tokens::read(places.tokens())?;
         let choice = attached::choose(&places, &settings.config(), address)?;
         let store = Store::open(&choice.address).map_err(|error| closed(&error))?;
+        attached::must_hold_what_was_saved(&choice, &store)?;
         attached::remember(&places, &choice)?;
         let clock = Arc::new(WallClock::default());
         let (tasks, observer) = Tasks::start(&store, Arc::new(Dialect)).map_err(|error| closed(&error))?;

@@ -3,6 +3,8 @@
 //! It only looks. What cannot be read is said to be unreadable, and never taken for nothing; what only cannot be read now
 //! is asked for again.
 
+use std::path::Path;
+
 use sluice_api::Problem;
 use sluice_core::task::input::{Head, Standing, Work};
 use sluice_core::task::state::{Commit, Tree};
@@ -25,6 +27,13 @@ pub(crate) fn of(ground: &Ground, seen: &Seen) -> Result<Work, Problem> {
         Err(problem) => return Ok(Work::Unreadable(problem.message)),
     };
     let read = match seen.state.workspace.bound() {
+        Some(name) if !Path::new(&name.0).exists() => {
+            let (root, branch, name) = (pool.repository().folder().display(), &seen.state.about.branch, &name.0);
+            return Ok(Work::Unreadable(format!(
+                "the folder {name} is gone; put it back, or make it again from its branch: `git -C {root} worktree prune`, \
+                 then `git -C {root} worktree add {name} {branch}`"
+            )));
+        }
         Some(name) => match pool_name(&name.0) {
             Some(number) => pool.tree(&number).map(|tree| Some(standing(tree))),
             None => return Ok(Work::Unreadable(format!("`{}` is no worktree of the pool", name.0))),

@@ -143,6 +143,14 @@ impl Store {
         }
     }
 
+    /// The place in the log of what was ever stored last, for a store in a file.
+    pub fn reach(&self) -> Result<Option<u64>, StoreError> {
+        match &self.0 {
+            Kind::Sqlite(store) => store.reach().map(Some),
+            Kind::Memory(_) | Kind::Postgres(_) => Ok(None),
+        }
+    }
+
     /// A reader.
     pub fn reader(&self) -> Result<Box<dyn Reader>, StoreError> {
         Ok(match &self.0 {

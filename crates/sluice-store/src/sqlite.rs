@@ -83,6 +83,15 @@ impl Sqlite {
         self.file.check()
     }
 
+    /// The place in the log of what was ever stored last: it never falls, whatever is forgotten.
+    pub(crate) fn reach(&self) -> Result<u64, StoreError> {
+        let connection = self.connect(OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+        let last = "SELECT position + count - 1 FROM log ORDER BY position DESC LIMIT 1";
+        let sql = format!("SELECT max(position, coalesce(({last}), 0)) FROM owner");
+        let reach = connection.query_row(&sql, [], |row| row.get::<_, i64>(0));
+        reach.map(|reach| reach as u64).map_err(|error| self.place().fault(error))
+    }
+
     /// Writes a copy of the store as it is at this moment to a new file, while others go on writing.
     pub fn backup(&self, to: &Path) -> Result<(), StoreError> {
         held::copy(&self.connect(OpenFlags::SQLITE_OPEN_READ_ONLY)?, to)

@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use sluice_api::client::{GONE, SILENT};
+use sluice_api::problem::Status;
 use sluice_api::{Client, Problem};
 use sluice_home::lock::Lock;
 use sluice_home::places::Places;
@@ -114,8 +115,11 @@ pub(crate) fn end_background(places: &Places) -> Result<bool, Failure> {
     let client = Client::new(&places.socket());
     let runs = client.health().is_ok_and(|health| health.serves.is_none());
     if runs {
-        client.post::<serde_json::Value>("/v1/stop", &serde_json::json!({}))?;
-        wait_for_end(places);
+        match client.post::<serde_json::Value>("/v1/stop", &serde_json::json!({})) {
+            // One that has lost its store ends by itself, and says nothing else any more.
+            Ok(_) | Err(Problem { status: Status::Unavailable, .. }) => wait_for_end(places),
+            Err(problem) => return Err(problem.into()),
+        }
     }
     Ok(runs)
 }
@@ -143,6 +147,8 @@ fn start(places: &Places) -> Result<(), Failure> {
     // One that does not answer any more may still be on its way out.
     wait_for_end(places);
     let program = std::env::current_exe().map_err(|error| failed("its program", &error))?;
+    // It holds nothing open of who calls this: a lock or a pipe would be held for as long as the engine runs.
+    close_fds::set_fds_cloexec_threadsafe(3, &[]);
     let mut command = Command::new(program);
     // What a session is told about itself is not the engine's. Nor is the engine a part of the session that happens to
     // start it, and so it does not end with it.

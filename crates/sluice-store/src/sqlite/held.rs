@@ -11,6 +11,7 @@ use std::io::{self, Read as _};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rusqlite::config::DbConfig;
@@ -122,6 +123,8 @@ pub(super) struct Held {
     file: OwnedFd,
     id: Named,
     standing: Mutex<Standing>,
+    /// A reader has missed a name, which the next commit has to look at.
+    is_missed: AtomicBool,
 }
 
 impl Held {
@@ -129,7 +132,7 @@ impl Held {
     pub(super) fn new(path: &Path) -> io::Result<Held> {
         let (file, standing) = (hold(path)?, Mutex::new(Standing::Here { log: None }));
         let id = Named::held(&file)?;
-        Ok(Held { path: path.to_owned(), log: log_of(path), file, id, standing })
+        Ok(Held { path: path.to_owned(), log: log_of(path), file, id, standing, is_missed: AtomicBool::new(false) })
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -161,7 +164,11 @@ impl Held {
             Standing::Saved(became) => return Err(self.gone(became.clone())),
         };
         let has_log = || log.is_none_or(|log| log.is_whole_log(&self.log));
-        if self.has_its_name() && has_log() { Ok(()) } else { Err(self.gone(SAVING.to_owned())) }
+        if self.has_its_name() && has_log() {
+            return Ok(());
+        }
+        self.is_missed.store(true, Ordering::Relaxed);
+        Err(self.gone(SAVING.to_owned()))
     }
 
     /// Whether a writer may go on with its log: one that was emptied takes what is written next, and the file is ruined when
@@ -183,11 +190,17 @@ impl Held {
         };
         let noted = noted.ok().and(log.as_ref()).map(|log| log.noted).filter(|noted| noted.names > 0);
         let is_there = || Named::held(&self.file).is_ok_and(|now| now.names > 0 && now.bytes > 0);
-        if let (Some(now), true, Standing::Here { log }) = (noted, is_there(), &mut *self.standing()) {
-            *log = Some(now);
-            return Ok(());
+        let is_here = match (noted, is_there(), &mut *self.standing()) {
+            (Some(now), true, Standing::Here { log }) => {
+                *log = Some(now);
+                true
+            }
+            (_, _, Standing::Here { .. } | Standing::Saving | Standing::Saved(_)) => false,
+        };
+        if !is_here {
+            return Err(self.lost(|| save(connection, &self.path)));
         }
-        Err(self.lost(|| save(connection, &self.path)))
+        if self.is_missed.swap(false, Ordering::Relaxed) { self.check_names(connection) } else { Ok(()) }
     }
 
     /// Whether the file and its log have the names that they had: one that was moved has another. What is stored is saved if

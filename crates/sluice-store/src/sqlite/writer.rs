@@ -119,6 +119,7 @@ impl Writer for SqliteWriter {
             connection.execute(sql, [epoch as i64]).map_err(|error| place.fault(error))?;
             Ok(())
         })?;
+        self.file.check_names(&self.connection)?;
         self.file.without_writer();
         // So that the file alone is the whole store: people copy it. A reader may be in the way, and then it is not.
         let _ = self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));

@@ -178,3 +178,38 @@ fn a_store_without_the_log_of_a_killed_engine_is_refused() {
     let _ = std::fs::remove_file(&log);
     home.json(&["task", "list"]);
 }
+
+/// What an engine has saved is newer than what lies in the store's place: nothing is made there until a person has said
+/// which of the two it is to be.
+#[test]
+fn a_store_that_is_older_than_what_was_saved_of_it_is_not_gone_on_with() {
+    let home = Home::new();
+    home.create("first", "true", &["--no-spawn"]);
+    let log = log_of(&store(&home));
+    let old = home.path("old-wal");
+    std::fs::copy(&log, &old).unwrap();
+    let kept = home.create("kept", "true", &["--no-spawn"]);
+    let engine = home.engine_pid();
+    let shorter = std::fs::read(&old).unwrap();
+    assert!(shorter.len() < usize::try_from(log.metadata().unwrap().len()).unwrap());
+    std::fs::write(&log, shorter).unwrap();
+    is_told(&home.sluice(&["task", "list"]), &["store.db.saved-1"]);
+    process::until_gone(engine);
+    for _ in 0..2 {
+        is_told(&home.sluice(&["task", "list"]), &["is older than", "store.db.saved-1", "sluice restore"]);
+    }
+    is_saved(&home, &kept, engine);
+}
+
+/// The message names the command; who follows it at once is not told the same again.
+#[test]
+fn what_was_saved_is_restored_at_once() {
+    let (home, kept, _) = lose(|store| std::fs::rename(store, store.with_extension("elsewhere")).unwrap());
+    is_told(&home.sluice(&["task", "list"]), &["store.db.saved-1"]);
+    let saved = home.place().join("store.db.saved-1");
+    while !saved.exists() {
+        std::thread::yield_now();
+    }
+    home.sluice(&["restore", saved.to_str().unwrap()]).done();
+    assert!(home.json(&["task", "list"]).to_string().contains(&kept));
+}

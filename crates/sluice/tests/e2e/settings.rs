@@ -70,3 +70,23 @@ fn how_the_memory_of_an_engine_is_laid_out_is_nothing_for_its_scripts() {
     let environment = std::fs::read(format!("/proc/{}/environ", home.engine_pid())).unwrap();
     assert!(environment.split(|byte| *byte == 0).any(|it| it == b"MALLOC_ARENA_MAX=2"), "it keeps many heaps");
 }
+
+/// A job that takes a lock and calls `sluice` would keep it for as long as the engine runs that this starts.
+#[test]
+fn an_engine_holds_nothing_open_of_the_command_that_started_it() {
+    let home = fresh();
+    let locked = home.path("lock");
+    let program = env!("CARGO_BIN_EXE_sluice");
+    let command = home.command(&[]);
+    let shell = format!("exec 9> {0}; exec {program} task list", locked.display());
+    let mut shell_command = std::process::Command::new("sh");
+    shell_command
+        .args(["-c", &shell])
+        .env_clear()
+        .envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    shell_command.current_dir(home.repository());
+    assert!(shell_command.output().unwrap().status.success());
+    let open = std::fs::read_dir(format!("/proc/{}/fd", home.engine_pid())).unwrap();
+    let open: Vec<_> = open.filter_map(|entry| std::fs::read_link(entry.unwrap().path()).ok()).collect();
+    assert!(!open.contains(&locked), "{open:?}");
+}
