@@ -24,6 +24,8 @@ type Outcome<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 /// Who follows the log.
 const FOLLOWERS: usize = 500;
+/// How many of them have one token.
+const FOLLOWERS_OF_ONE: usize = 250;
 /// Reads a second, and transitions a second.
 const READS: u32 = 1000;
 const MOVES: u32 = 300;
@@ -59,9 +61,11 @@ fn main() -> Outcome<()> {
         let folder = tempfile::tempdir()?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (mut engine, address) = serve(&program, folder.path(), shape)?;
-        let token = secret(&program, folder.path())?;
+        // A token follows so often at most.
+        let tokens = (0..FOLLOWERS.div_ceil(FOLLOWERS_OF_ONE)).map(|_| secret(&program, folder.path()));
+        let tokens = tokens.collect::<Outcome<Vec<String>>>()?;
         println!("{} processes of {} steps", shape.processes, shape.steps);
-        let measured = runtime.block_on(measure(&address, &token, engine.id(), shape));
+        let measured = runtime.block_on(measure(&address, &tokens, engine.id(), shape));
         engine.kill()?;
         engine.wait()?;
         measured?;
@@ -69,7 +73,8 @@ fn main() -> Outcome<()> {
     Ok(())
 }
 
-async fn measure(address: &str, token: &str, engine: u32, shape: Shape) -> Outcome<()> {
+async fn measure(address: &str, tokens: &[String], engine: u32, shape: Shape) -> Outcome<()> {
+    let token = tokens.first().ok_or("no token")?;
     let mut first = Line::open(address, token).await?;
     let mut ids = Vec::new();
     for _ in 0..shape.processes {
@@ -77,8 +82,8 @@ async fn measure(address: &str, token: &str, engine: u32, shape: Shape) -> Outco
         ids.push(field(&started, "id").ok_or_else(|| format!("no process: {started}"))?);
     }
     let heard = Arc::new(AtomicU64::new(0));
-    for _ in 0..FOLLOWERS {
-        follow(address, token, heard.clone()).await?;
+    for number in 0..FOLLOWERS {
+        follow(address, &tokens[number / FOLLOWERS_OF_ONE], heard.clone()).await?;
     }
     println!("{:<44} {:>8} {:>9} {:>9} {:>9}", "", "a second", "median", "p99", "worst");
     let floor = reads(address, token, &["/healthz".into()], "floor: /healthz, no one asks else").await?;
@@ -123,12 +128,19 @@ async fn reads(address: &str, token: &str, paths: &[String], what: &str) -> Outc
 
 /// Moves processes on at a fixed rate, each by itself.
 async fn moves(address: &str, token: &str, ids: &[String], what: &str) -> Outcome<f64> {
+    let mut lines = Vec::new();
+    for _ in ids {
+        let mut line = Line::open(address, token).await?;
+        // Of connections that have shown no token the door keeps fewer.
+        line.ask("GET", "/v1/inbox", "").await?;
+        lines.push(line);
+    }
     let began = Instant::now();
     let mut all = Vec::new();
     let processes = u32::try_from(ids.len())?;
-    for (index, id) in ids.iter().enumerate() {
+    for (index, (id, mut line)) in ids.iter().zip(lines).enumerate() {
         let offset = index as f64 / f64::from(processes);
-        let (mut line, id) = (Line::open(address, token).await?, id.clone());
+        let id = id.clone();
         all.push(tokio::spawn(async move {
             let mut took = Vec::new();
             let each = f64::from(MOVES) / f64::from(processes);
@@ -154,7 +166,11 @@ async fn moves(address: &str, token: &str, ids: &[String], what: &str) -> Outcom
 async fn follow(address: &str, token: &str, heard: Arc<AtomicU64>) -> Outcome<()> {
     let mut line = Line::open(address, token).await?;
     let request = line.request("GET", "/events", "")?;
-    let mut body = line.sender.send_request(request).await?.into_body();
+    let answer = line.sender.send_request(request).await?;
+    if !answer.status().is_success() {
+        return Err(format!("nothing is followed: {}", answer.status()).into());
+    }
+    let mut body = answer.into_body();
     tokio::spawn(async move {
         let _line = line;
         while let Some(Ok(frame)) = body.frame().await {
