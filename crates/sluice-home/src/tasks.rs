@@ -168,8 +168,8 @@ impl Tasks {
         let _ = self.reread(stream);
     }
 
-    /// Reads a task again. The error is the store's; one that is damaged is noted, and is no open task any more. Nobody else
-    /// reads until what was read is known: what was read first would replace what was read last.
+    /// Reads a task again. The error is the store's; a damaged task is noted, and is no open task any more. The lock on the
+    /// loader is held until the task is known: else an older read could replace a newer one.
     fn reread(&self, stream: &StreamId) -> Result<(), StoreError> {
         let mut loader = locked(&self.loader);
         let found = match loader.task(stream) {

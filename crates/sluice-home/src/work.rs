@@ -42,7 +42,7 @@ pub(crate) fn of(ground: &Ground, seen: &Seen) -> Result<Work, Problem> {
     };
     match read {
         Ok(read) => Ok(read.map_or(Work::Unseen, Work::Read)),
-        // Who works there decides how long a look takes, and keeps nobody from anything else by it.
+        // An agent can make a look take long, and must not keep a person from cancelling its task by that.
         Err(error @ GitError::Late { .. }) => Ok(Work::Unreadable(described(&error))),
         Err(error) if error.is_passing() => Err(git(&error)),
         Err(error) => Ok(Work::Unreadable(described(&error))),

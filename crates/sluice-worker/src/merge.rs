@@ -335,7 +335,7 @@ fn elsewhere(
         PullRequestState::Merged if found.base != into => {
             stays(&found.url, format!("was merged into `{}`, not into `{into}`", found.base))
         }
-        PullRequestState::Merged if covers(repository, &found, work, remote)? => Ok(Some(found)),
+        PullRequestState::Merged if covers(repository, &found, (request.branch, work), remote)? => Ok(Some(found)),
         // An earlier branch of the same name, long gone.
         PullRequestState::Merged if known != Some(found.url.as_str()) && !continues(repository, &found, work)? => {
             notes.push(format!("{} merged an earlier branch `{}`", found.url, request.branch));
@@ -348,23 +348,24 @@ fn elsewhere(
     }
 }
 
-/// Whether all that is to be merged is in what the pull request merged. That may be more than is known here: somebody
-/// has added a commit to it there, and then the remote's default branch tells.
+/// Whether all that is to be merged is in what the pull request merged. A colleague may have added a commit there that this
+/// repository does not have; then the remote's default branch tells.
 fn covers(
     repository: &Repository,
     found: &PullRequest,
-    work: Option<&str>,
+    (branch, work): (&str, Option<&str>),
     remote: Option<&str>,
 ) -> Result<bool, GitError> {
     let Some(work) = work.filter(|work| *work != found.head) else { return Ok(true) };
-    let holds = |name: &str| match repository.commit(name)? {
-        Some(commit) => repository.is_ancestor(work, &commit),
-        None => Ok(false),
-    };
-    let Some(remote) = remote.filter(|_| !holds(&found.head).unwrap_or(false)) else { return holds(&found.head) };
-    let default = repository.default_branch();
+    if let Some(head) = repository.commit(&found.head)? {
+        return repository.is_ancestor(work, &head);
+    }
+    let (Some(remote), default) = (remote, repository.default_branch()) else { return Ok(false) };
     repository.refresh(remote, default)?;
-    holds(&format!("refs/remotes/{remote}/{default}"))
+    match repository.commit(&format!("refs/remotes/{remote}/{default}"))? {
+        Some(tip) => Ok(repository.is_ancestor(work, &tip)? && is_work(repository, branch, work, &tip)?),
+        None => Ok(false),
+    }
 }
 
 /// Whether the work goes on from what the pull request merged.

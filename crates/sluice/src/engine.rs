@@ -25,13 +25,17 @@ const FAREWELL: Duration = Duration::from_secs(20);
 /// keeps for ever about what the busiest threads on it once needed. It only reads this when a program begins.
 const HEAPS: (&str, &str) = ("MALLOC_ARENA_MAX", "2");
 
+/// Says that this program was begun again.
+const BEGUN: (&str, &str) = ("SLUICE_BEGUN", "1");
+
 /// Begins this program again as one whose memory is in few heaps, unless it is so already or a person said how many.
 pub(crate) fn with_few_heaps() {
-    if std::env::var_os(HEAPS.0).is_none() {
+    // Its own mark as well: the C library takes the other away from a program that has more rights than its caller.
+    if std::env::var_os(HEAPS.0).is_none() && std::env::var_os(BEGUN.0).is_none() {
         let mut arguments = std::env::args_os();
         let mut again = Command::new("/proc/self/exe");
         // A program that cannot be begun again goes on as it is.
-        let _ = again.arg0(arguments.next().unwrap_or_default()).args(arguments).env(HEAPS.0, HEAPS.1).exec();
+        let _ = again.arg0(arguments.next().unwrap_or_default()).args(arguments).envs([HEAPS, BEGUN]).exec();
     }
 }
 
@@ -116,8 +120,12 @@ pub(crate) fn end_background(places: &Places) -> Result<bool, Failure> {
     let runs = client.health().is_ok_and(|health| health.serves.is_none());
     if runs {
         match client.post::<serde_json::Value>("/v1/stop", &serde_json::json!({})) {
-            // One that has lost its store ends by itself, and says nothing else any more.
-            Ok(_) | Err(Problem { status: Status::Unavailable, .. }) => wait_for_end(places),
+            Ok(_) => wait_for_end(places),
+            // One that has lost its store ends by itself, and may not have asked who wants that.
+            Err(Problem { status: Status::Unavailable, .. }) => {
+                wait_for_end(places);
+                return Ok(false);
+            }
             Err(problem) => return Err(problem.into()),
         }
     }

@@ -70,7 +70,9 @@ impl Visit {
     /// it is the old one for a reviewer or a person who says so, and for the engine if it is FAIL, of which no worker has
     /// anything.
     pub(super) fn test(&self, gate: &Gate, body: &str, by: Asker) -> Result<(), GateFailure> {
-        let may_stay = by != Asker::Engine || gate.verdict.is_some_and(|test| test.wanted == Verdict::Fail);
+        let is_fail = gate.verdict.is_some_and(|test| test.wanted == Verdict::Fail);
+        let says_both = section(body, &gate.title).is_some_and(|content| self.is_changed_to_both(gate, content));
+        let may_stay = by != Asker::Engine || is_fail && !says_both;
         match gate.test_reading(body, |content| self.added(gate, content)) {
             Err(GateFailure::NoVerdict) if may_stay => gate.test(body),
             tested => tested,
@@ -82,12 +84,18 @@ impl Visit {
     fn added<'a>(&self, gate: &Gate, content: &'a str) -> &'a str {
         let Some(before) = self.seen.get(&gate.title) else { return content };
         match before.below(content).map(str::trim) {
-            // Below a code fence that was left open a heading is none, to whoever reads the whole.
+            // In the whole section a code fence that the worker left open hides the reviewer's heading.
             Some(added) if !added.is_empty() => section(added, &gate.title).unwrap_or(added),
             Some(_) => content,
-            None if says_both(content) => "",
+            None if self.is_changed_to_both(gate, content) => "",
             None => content,
         }
+    }
+
+    /// Whether what stood in a section is in part another now, and says one verdict and the other.
+    fn is_changed_to_both(&self, gate: &Gate, content: &str) -> bool {
+        let is_other = |before: &Digest| before.below(content).is_none();
+        self.seen.get(&gate.title).is_some_and(is_other) && says_both(content)
     }
 
     /// Whether the section that `gate` reads has changed since the status was entered.
@@ -143,6 +151,8 @@ mod tests {
         // It is not the same any more, and says both.
         let both = "## Review\n\nVerdict: PASS\n\nsee below\n\nVerdict: FAIL\n";
         assert_eq!(verdict(&format!("{pass}\nso good\n"), both, true), None);
+        let other = "## Review\n\nVerdict: FAIL\n- [x] leak\n\nVerdict: PASS\n";
+        assert_eq!(verdict("## Review\n\nVerdict: FAIL\n- [ ] leak\n", other, true), None);
         assert_eq!(verdict("", both, true), Some(Verdict::Pass), "who wrote all of it meant the first");
     }
 }

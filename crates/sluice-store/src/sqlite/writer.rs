@@ -99,7 +99,7 @@ impl Writer for SqliteWriter {
             write_owner(connection, &stored).map_err(|error| place.fault(error))?;
             Ok(ownership)
         })?;
-        // Not at each commit: this costs more, and whoever is given an answer asks it as well.
+        // Not at each commit: a path costs more to ask, and the server asks it before each answer.
         self.file.check_names(&self.connection)?;
         if mine.is_none() {
             self.knowledge.clear();

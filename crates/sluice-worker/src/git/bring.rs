@@ -25,9 +25,6 @@ impl Repository {
 
     /// Commits everything, conflicts too: for what is only put away.
     fn commit_as_it_is(&self, worktree: &Path, message: &str) -> Result<Option<String>, GitError> {
-        if let (_, false) = self.standing(worktree)? {
-            return Ok(None);
-        }
         let call = || self.git().at(worktree);
         call().args(["add", "--all"]).text()?;
         if call().args(["diff", "--cached", "--quiet", "--no-ext-diff"]).answer()?.code == Some(0) {

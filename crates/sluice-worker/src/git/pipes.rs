@@ -28,5 +28,5 @@ pub(super) fn find(folder: &Path) -> Option<PathBuf> {
 }
 
 fn is_waited_for(kind: FileType) -> bool {
-    kind.is_fifo() || kind.is_char_device() || kind.is_block_device() || kind.is_socket()
+    kind.is_fifo() || kind.is_char_device() || kind.is_block_device()
 }

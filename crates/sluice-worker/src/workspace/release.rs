@@ -299,7 +299,7 @@ fn keep_commit(repository: &Repository, branch: &str, tip: &str, task: &str, wha
 /// What git neither knows nor ignores, folders as a whole where nothing in them is known.
 fn unknown(site: &Site) -> Result<Vec<Vec<u8>>, GitError> {
     let how = ["--others", "--exclude-standard", "--directory", "--no-empty-directory", "-z"];
-    let bytes = site.call().looking().arg("ls-files").args(how).bytes()?;
+    let bytes = site.call().arg("ls-files").args(how).bytes()?;
     let paths = bytes.split(|byte| *byte == 0).filter(|path| !path.is_empty());
     Ok(paths.map(|path| path.strip_suffix(b"/").unwrap_or(path).to_vec()).collect())
 }
