@@ -207,12 +207,12 @@ pub(crate) async fn tell_strangers_nothing(mut response: Response) -> Response {
     response
 }
 
-/// Whoever may not ask for something hears that before what is wrong with the words in which they asked.
+/// A caller who may not ask for something hears that, and neither what is wrong with their words nor what is there.
 pub(crate) async fn right_first(State(operations): State<Arc<[Operation]>>, request: Request, next: Next) -> Response {
     let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
     let method = request.method().clone();
     let response = next.run(request).await;
-    if response.status() != StatusCode::BAD_REQUEST {
+    if !hides_a_right(response.status()) {
         return response;
     }
     let asked =
@@ -229,6 +229,12 @@ pub(crate) async fn right_first(State(operations): State<Arc<[Operation]>>, requ
             refused
         }
     }
+}
+
+/// Whether an answer of this kind may stand before "that is not for you to ask".
+fn hides_a_right(status: StatusCode) -> bool {
+    let said_already = [StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN, StatusCode::TOO_MANY_REQUESTS];
+    status.is_client_error() && !said_already.contains(&status)
 }
 
 /// Writes down who was turned away, unless that has happened to them too often.

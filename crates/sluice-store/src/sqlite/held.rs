@@ -7,9 +7,9 @@
 
 use std::error::Error as _;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read as _};
+use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -53,25 +53,12 @@ impl Named {
     fn is_at(&self, path: &Path) -> Option<Named> {
         Named::at(path).ok().filter(|now| now.id == self.id)
     }
-
-    /// Whether the log of this name still holds what was written to it. One that is shorter does, if all of it was brought
-    /// into the file first, by whatever program.
-    fn is_whole_log(&self, path: &Path) -> bool {
-        self.is_at(path).is_some_and(|now| now.bytes >= self.bytes || is_brought_in(path))
-    }
 }
 
-/// Where the index of a log says how many frames of it count: SQLite documents its layout as the WAL-index header.
-const FRAMES: std::ops::Range<usize> = 16..20;
-
-/// Whether nothing stands in a log alone, as its index says.
-fn is_brought_in(log: &Path) -> bool {
-    let log = log.display().to_string();
-    let Some(store) = log.strip_suffix("-wal") else { return false };
-    let mut head = [0; FRAMES.end];
-    let read = File::open(format!("{store}-shm")).and_then(|mut index| index.read_exact(&mut head));
-    read.is_ok() && head[FRAMES].iter().all(|byte| *byte == 0)
-}
+/// Where the index of a log says how many frames of it count, and in how many bytes: SQLite documents its layout as the
+/// WAL-index header.
+const FRAMES_AT: u64 = 16;
+const FRAMES: usize = 4;
 
 /// The log that a writer writes to, held open by itself: a name that is taken away is seen in the file.
 #[derive(Debug)]
@@ -123,6 +110,8 @@ pub(super) struct Held {
     file: OwnedFd,
     id: Named,
     standing: Mutex<Standing>,
+    /// The index of the log, once it had to be read.
+    index: Mutex<Option<File>>,
     /// A reader has missed a name, which the next commit has to look at.
     is_missed: AtomicBool,
 }
@@ -132,7 +121,8 @@ impl Held {
     pub(super) fn new(path: &Path) -> io::Result<Held> {
         let (file, standing) = (hold(path)?, Mutex::new(Standing::Here { log: None }));
         let id = Named::held(&file)?;
-        Ok(Held { path: path.to_owned(), log: log_of(path), file, id, standing, is_missed: AtomicBool::new(false) })
+        let (index, is_missed) = (Mutex::new(None), AtomicBool::new(false));
+        Ok(Held { path: path.to_owned(), log: log_of(path), file, id, standing, index, is_missed })
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -156,6 +146,25 @@ impl Held {
         self.id.is_at(&self.path).is_some_and(|now| now.bytes > 0)
     }
 
+    /// Whether a log still holds what was written to it, as it is now. One that is shorter does, if all of it was brought into
+    /// the file first, by whatever program.
+    fn is_whole(&self, noted: &Named, now: Option<Named>) -> bool {
+        now.is_some_and(|now| now.bytes >= noted.bytes || self.is_brought_in().unwrap_or(false))
+    }
+
+    /// Whether nothing stands in the log alone, as its index says. The index stays open: SQLite's locks on it would be gone if
+    /// this process closed it.
+    fn is_brought_in(&self) -> io::Result<bool> {
+        let mut kept = self.index.lock().unwrap_or_else(PoisonError::into_inner);
+        let index = match &mut *kept {
+            Some(index) => index,
+            none => none.insert(File::open(format!("{}-shm", self.path.display()))?),
+        };
+        let mut frames = [0; FRAMES];
+        index.read_exact_at(&mut frames, FRAMES_AT)?;
+        Ok(frames == [0; FRAMES])
+    }
+
     /// Whether what is read stands in the file of this name and its log. It answers at once, also while a copy is made.
     pub(super) fn check(&self) -> Result<(), StoreError> {
         let log = match &*self.standing() {
@@ -163,7 +172,7 @@ impl Held {
             Standing::Saving => return Err(self.gone(SAVING.to_owned())),
             Standing::Saved(became) => return Err(self.gone(became.clone())),
         };
-        let has_log = || log.is_none_or(|log| log.is_whole_log(&self.log));
+        let has_log = || log.is_none_or(|noted| self.is_whole(&noted, noted.is_at(&self.log)));
         if self.has_its_name() && has_log() {
             return Ok(());
         }
@@ -174,10 +183,7 @@ impl Held {
     /// Whether a writer may go on with its log: one that was emptied takes what is written next, and the file is ruined when
     /// that is brought into it.
     pub(super) fn check_log(&self, connection: &Connection, log: Option<&Log>) -> Result<(), StoreError> {
-        let is_whole = |log: &Log| {
-            let now = Named::held(&log.file).ok().filter(|now| now.names > 0);
-            now.is_some_and(|now| now.bytes >= log.noted.bytes || is_brought_in(&self.log))
-        };
+        let is_whole = |log: &Log| self.is_whole(&log.noted, Named::held(&log.file).ok().filter(|now| now.names > 0));
         if log.is_none_or(is_whole) { Ok(()) } else { Err(self.lost(|| save(connection, &self.path))) }
     }
 

@@ -205,6 +205,10 @@ fn a_token_for_a_task_moves_that_task_only_and_a_sessions_own_opens_nothing_on_i
         note("makes a token", "POST", "/v1/tokens", r#"{"scope":"person"}"#);
         note("does not know how", "POST", "/v1/tokens", r#"{"scoop":"person"}"#);
         note("speaks no JSON", "POST", "/v1/backup", "file");
+        note("ends what is not there", "DELETE", "/workflows/nothing", "");
+        note("ends no process", "DELETE", "/v1/processes/nothing", "");
+        note("ends no mission", "DELETE", "/v1/missions/nothing", "");
+        note("decides about nothing", "POST", "/workflows/nothing/intervention", r#"{"action":"retry"}"#);
         note("stops the engine", "POST", "/v1/stop", "");
     }
     home.sluice(&["task", "cancel", &own, "--yes"]).done();
@@ -223,6 +227,10 @@ fn a_token_for_a_task_moves_that_task_only_and_a_sessions_own_opens_nothing_on_i
         makes a token: 403 wrong_door
         does not know how: 403 wrong_door
         speaks no JSON: 403 wrong_door
+        ends what is not there: 403 wrong_door
+        ends no process: 403 wrong_door
+        ends no mission: 403 wrong_door
+        decides about nothing: 403 wrong_door
         stops the engine: 403 wrong_door
     one that was made for it
         looks: 200
@@ -234,6 +242,10 @@ fn a_token_for_a_task_moves_that_task_only_and_a_sessions_own_opens_nothing_on_i
         makes a token: 403 not_yours
         does not know how: 403 not_yours
         speaks no JSON: 403 not_yours
+        ends what is not there: 403 not_yours
+        ends no process: 403 not_yours
+        ends no mission: 403 not_yours
+        decides about nothing: 403 not_yours
         stops the engine: 403 not_yours
     when the session is over
         its own: 401 session_over
