@@ -164,6 +164,15 @@ pub(crate) fn says_both(content: &str) -> bool {
     says(Verdict::Pass) && says(Verdict::Fail)
 }
 
+/// Whether a verdict stands in a text as a word, wherever.
+pub(crate) fn says(content: &str, wanted: Verdict) -> bool {
+    words(content).any(|word| Verdict::read(word) == Some(wanted))
+}
+
+fn words(content: &str) -> impl Iterator<Item = &str> {
+    content.split(|c: char| !(c.is_alphanumeric() || c == '_'))
+}
+
 /// The verdict that the text of a section gives.
 pub fn verdict(content: &str, strict: bool) -> Option<Verdict> {
     match strict {
@@ -172,7 +181,7 @@ pub fn verdict(content: &str, strict: bool) -> Option<Verdict> {
             let (key, value) = line.split_once(':')?;
             key.trim().eq_ignore_ascii_case("verdict").then(|| Verdict::read(value.trim())).flatten()
         }
-        false => content.split(|c: char| !(c.is_alphanumeric() || c == '_')).find_map(Verdict::read),
+        false => words(content).find_map(Verdict::read),
     }
 }
 

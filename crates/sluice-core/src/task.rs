@@ -35,7 +35,7 @@ pub use effect::{Action, Effect, EffectKey, Instruction};
 pub use event::Event;
 pub use input::{Asker, Create, Evidence, Input};
 pub use ledger::frontmatter;
-pub use seen::Digest;
+pub use seen::{Digest, Seen};
 pub use state::TaskState;
 
 use event::Created;
@@ -66,7 +66,7 @@ pub fn create(lifecycle: &Lifecycle, create: &Create, now: Moment) -> Result<Dec
             Refusal::new(RefusalCode::NoTransition, message).hint(format!("choose one of: {}", names.join(", ")))
         );
     };
-    let seen = seen::sections(lifecycle, status, &create.evidence.body);
+    let seen = seen::sections(lifecycle, None, status, &create.evidence.body);
     let created =
         Created { status, about: create.about.clone(), by: create.by, at: now, seen, sessions: create.sessions };
     let mut ledger = Ledger::new(lifecycle, TaskState::created(&created), now);

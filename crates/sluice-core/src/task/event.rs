@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::effect::Action;
 use super::input::{Asker, RunEnd, Update};
-use super::seen::Digest;
+use super::seen::Seen;
 use super::session::{Change, Exit, Place, SessionId};
 use super::state::{About, Asked, Attention, Checked, Commit, EdgeId, Judged, Stood, WorkspaceName};
 use crate::lifecycle::{FieldValue, StateId};
@@ -164,7 +164,7 @@ pub struct Created {
     /// When.
     pub at: Moment,
     /// The sections that this state's gates and exit rules read.
-    pub seen: BTreeMap<String, Digest>,
+    pub seen: BTreeMap<String, Seen>,
     /// How many sessions it had in a life of which the store knows nothing.
     pub sessions: u32,
 }
@@ -185,7 +185,7 @@ pub struct Moved {
     /// When.
     pub at: Moment,
     /// The sections that the new state's gates and exit rules read.
-    pub seen: BTreeMap<String, Digest>,
+    pub seen: BTreeMap<String, Seen>,
     /// The verdict that the transition asked for, and what it was given for.
     pub judged: Option<Judged>,
     /// The run that was to judge the work, if the task goes on before it has ended.

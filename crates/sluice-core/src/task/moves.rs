@@ -248,7 +248,7 @@ pub(super) fn take(ledger: &mut Ledger<'_>, edge: Option<EdgeId>, to: StateId, b
         edge,
         by,
         at: ledger.now,
-        seen: seen::sections(ledger.lifecycle, to, &evidence.body),
+        seen: seen::sections(ledger.lifecycle, Some((ledger.state.status, &ledger.state.visit)), to, &evidence.body),
         judged,
         unchecked,
         handed,

@@ -5,7 +5,7 @@ use std::fmt;
 
 use super::effect::Action;
 use super::input::{Asker, RunEnd, Work};
-use super::seen::Digest;
+use super::seen::Seen;
 use super::session::{Place, Session};
 use crate::artifact::Verdict;
 use crate::lifecycle::{Lifecycle, StateId};
@@ -100,7 +100,7 @@ pub struct Visit {
     /// Whose end means something here.
     pub watch: Place,
     /// The sections that gates and exit rules of this status read, as they were when it was entered.
-    pub seen: BTreeMap<String, Digest>,
+    pub seen: BTreeMap<String, Seen>,
     /// How many sessions went down here with what was around them.
     pub uprooted: u32,
     /// The verdict that a reviewer last asked for here and was refused.

@@ -9,7 +9,7 @@ use sluice_core::task::effect::Occasion;
 use sluice_core::task::input::RunEnd;
 use sluice_core::task::session::{Agent, Exit, Place, Role, SessionId};
 use sluice_core::task::state::{About, Asked, Attention, Checked, Commit, Judged, StatePrompt, Stood, Tree};
-use sluice_core::task::{Action, Asker, Digest};
+use sluice_core::task::{Action, Asker, Digest, Seen};
 
 use super::Unreadable;
 
@@ -51,17 +51,27 @@ pub(super) fn action(word: &str) -> Result<Action, Unreadable> {
     found.ok_or_else(|| Unreadable(format!("no action is called `{word}`")))
 }
 
+/// What stands before the digest of a section in which a PASS was planted.
+const PLANTED: &str = "planted:";
+
 /// Sections and what their text was, in hexadecimal.
-pub(super) fn write_seen(seen: &BTreeMap<String, Digest>) -> BTreeMap<String, String> {
-    seen.iter().map(|(title, digest)| (title.clone(), sluice_store::Digest(digest.0).to_string())).collect()
+pub(super) fn write_seen(seen: &BTreeMap<String, Seen>) -> BTreeMap<String, String> {
+    let written = |(title, Seen { digest, is_planted }): (&String, &Seen)| {
+        let mark = if *is_planted { PLANTED } else { "" };
+        (title.clone(), format!("{mark}{}", sluice_store::Digest(digest.0)))
+    };
+    seen.iter().map(written).collect()
 }
 
-pub(super) fn read_seen(seen: BTreeMap<String, String>) -> Result<BTreeMap<String, Digest>, Unreadable> {
-    let digest = |(title, text): (String, String)| match super::digest(&text) {
-        Some(bytes) => Ok((title, Digest(bytes))),
-        None => Err(Unreadable(format!("no digest: {text}"))),
+pub(super) fn read_seen(seen: BTreeMap<String, String>) -> Result<BTreeMap<String, Seen>, Unreadable> {
+    let read = |(title, text): (String, String)| {
+        let planted = text.strip_prefix(PLANTED);
+        match super::digest(planted.unwrap_or(&text)) {
+            Some(bytes) => Ok((title, Seen { digest: Digest(bytes), is_planted: planted.is_some() })),
+            None => Err(Unreadable(format!("no digest: {text}"))),
+        }
     };
-    seen.into_iter().map(digest).collect()
+    seen.into_iter().map(read).collect()
 }
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]

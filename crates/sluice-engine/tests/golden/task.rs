@@ -11,7 +11,7 @@ use sluice_core::task::event::{Created, Moved, Settlement};
 use sluice_core::task::input::{RunEnd, Update};
 use sluice_core::task::session::{Agent, Change, Exit, Place, Role, SessionId};
 use sluice_core::task::state::{About, Asked, Attention, Checked, Commit, EdgeId, Judged, Stood, Tree, WorkspaceName};
-use sluice_core::task::{Action, Asker, Digest, Effect, EffectKey, Event, Instruction};
+use sluice_core::task::{Action, Asker, Digest, Effect, EffectKey, Event, Instruction, Seen};
 use sluice_engine::codec::{task_effect, task_event};
 
 use super::{compare, forms, json, named};
@@ -146,8 +146,8 @@ pub(super) fn about() -> About {
     }
 }
 
-pub(super) fn seen() -> BTreeMap<String, Digest> {
-    BTreeMap::from([("Handoff".to_owned(), Digest([0xab; 32]))])
+pub(super) fn seen() -> BTreeMap<String, Seen> {
+    BTreeMap::from([("Handoff".to_owned(), Seen { digest: Digest([0xab; 32]), is_planted: false })])
 }
 
 pub(super) fn workspace_name() -> WorkspaceName {
@@ -317,6 +317,8 @@ fn events() {
     add("verdict_refused.without_one_in_the_file".into(), Event::VerdictRefused { session: S3, asked: unsaid });
     add("created.with_a_life_before".into(), created(2));
     let to_a_reviewer = Moved { handed: Some(stood()), ..escalated.clone() };
+    let planted = BTreeMap::from([("Review".to_owned(), Seen { digest: Digest([0xcd; 32]), is_planted: true })]);
+    add("moved.with_a_verdict_planted".into(), Event::Moved(Moved { seen: planted, ..escalated.clone() }));
     add("moved.to_a_reviewer_beside".into(), Event::Moved(to_a_reviewer));
     add("moved.along_no_edge".into(), Event::Moved(escalated));
     add("moved.judged_a_commit".into(), moved(Asker::Person, Some(judged_a_commit())));
