@@ -269,7 +269,11 @@ pub(crate) fn is_open(ground: &Ground, task: &str) -> bool {
 }
 
 fn trouble(what: &str, path: &std::path::Path, error: &std::io::Error) -> Problem {
-    Problem::unavailable(format!("cannot {what} {}: {error}", path.display()))
+    let problem = Problem::unavailable(format!("cannot {what} {}: {error}", path.display()));
+    problem.hint(match what {
+        "read" => "it tells of a merge that was begun; move it away and merge again: what was merged is found",
+        _ => "make room on its disk, or make its folder writable, then try again",
+    })
 }
 
 /// Writes down what is to be merged, durably.

@@ -7,6 +7,7 @@
 
 mod advance;
 mod content;
+mod elsewhere;
 mod note;
 mod recover;
 mod replay;
@@ -14,7 +15,8 @@ mod replay;
 pub(crate) use advance::{Turn, advance};
 pub(crate) use content::{merged_tree, unused_drivers};
 
-use crate::forge::{Forge, PullRequest, PullRequestState};
+use self::elsewhere::elsewhere;
+use crate::forge::{Forge, PullRequest};
 use crate::git::{Call, GitError, Repository};
 
 /// How often a merge starts again because the default branch was moved meanwhile.
@@ -274,6 +276,14 @@ impl Ready<'_> {
                 push(self.repository, self.remote.as_deref(), &commit)
             }
         };
+        let (branch, is_here) = (self.repository.default_branch(), !matches!(how, How::PullRequest(_) | How::Already));
+        match self.repository.branch_commit(branch) {
+            Ok(Some(now)) if is_here && now != commit => notes.push(format!(
+                "`{branch}` is at {} by now, and not at the merge: a hook moved it, or somebody else; the next merge pushes that too",
+                now.get(..12).unwrap_or(&now)
+            )),
+            Ok(_) | Err(_) => {}
+        }
         Merged { how, work: self.work, commit, pushed, notes }
     }
 }
@@ -298,80 +308,6 @@ pub fn contains(
 /// Finishes or puts back what a merge into this repository has left half done, if one has.
 pub fn make_good(repository: &Repository) -> Result<(), GitError> {
     Turn::take(repository).map(drop)
-}
-
-/// The pull request that has merged the work, if one has. One that stands in the way of a merge here is an error.
-fn elsewhere(
-    repository: &Repository,
-    request: &Request<'_>,
-    remote: Option<&str>,
-    work: Option<&str>,
-    notes: &mut Vec<String>,
-) -> Result<Option<PullRequest>, GitError> {
-    let known = request.pull_request;
-    let forge = match (request.forge, known) {
-        (Some(forge), Some(_)) => forge,
-        (Some(forge), None) if remote.is_some() => forge,
-        (_, None) => return Ok(None),
-        (None, Some(_)) => return Err(GitError::NoForge),
-    };
-    let found = match forge.pull_request(repository, request.branch) {
-        // Perhaps the remote is no forge at all. What was merged there comes in with the default branch.
-        Err(error) if known.is_none() => {
-            notes.push(format!("no pull request could be looked for: {error}"));
-            return Ok(None);
-        }
-        found => found?,
-    };
-    let stays = |url: &str, why: String| Err(GitError::PrElsewhere { url: url.to_owned(), why });
-    let Some(found) = found else {
-        let unknown = format!("is not among those of `{}`", request.branch);
-        return known.map_or(Ok(None), |url| stays(url, unknown));
-    };
-    let into = repository.default_branch();
-    match found.state {
-        PullRequestState::Open => Err(GitError::PrOpen { url: found.url }),
-        PullRequestState::Closed => stays(&found.url, "was closed without being merged".to_owned()),
-        PullRequestState::Merged if found.base != into => {
-            stays(&found.url, format!("was merged into `{}`, not into `{into}`", found.base))
-        }
-        PullRequestState::Merged if covers(repository, &found, (request.branch, work), remote)? => Ok(Some(found)),
-        // An earlier branch of the same name, long gone.
-        PullRequestState::Merged if known != Some(found.url.as_str()) && !continues(repository, &found, work)? => {
-            notes.push(format!("{} merged an earlier branch `{}`", found.url, request.branch));
-            Ok(None)
-        }
-        PullRequestState::Merged => {
-            let newest = work.map_or("this work", |commit| commit.get(..12).unwrap_or(commit));
-            stays(&found.url, format!("was merged without {newest}"))
-        }
-    }
-}
-
-/// Whether all that is to be merged is in what the pull request merged. A colleague may have added a commit there that this
-/// repository does not have; then the remote's default branch tells.
-fn covers(
-    repository: &Repository,
-    found: &PullRequest,
-    (branch, work): (&str, Option<&str>),
-    remote: Option<&str>,
-) -> Result<bool, GitError> {
-    let Some(work) = work.filter(|work| *work != found.head) else { return Ok(true) };
-    if let Some(head) = repository.commit(&found.head)? {
-        return repository.is_ancestor(work, &head);
-    }
-    let (Some(remote), default) = (remote, repository.default_branch()) else { return Ok(false) };
-    repository.refresh(remote, default)?;
-    match repository.commit(&format!("refs/remotes/{remote}/{default}"))? {
-        Some(tip) => Ok(repository.is_ancestor(work, &tip)? && is_work(repository, branch, work, &tip)?),
-        None => Ok(false),
-    }
-}
-
-/// Whether the work goes on from what the pull request merged.
-fn continues(repository: &Repository, found: &PullRequest, work: Option<&str>) -> Result<bool, GitError> {
-    let Some(work) = work else { return Ok(true) };
-    Ok(repository.commit(&found.head)?.is_some() && repository.is_ancestor(&found.head, work)?)
 }
 
 /// What is on the branch and was not merged: its worker went on. Asked when that worker has ended.
@@ -424,6 +360,9 @@ fn is_work(repository: &Repository, branch: &str, work: &str, start: &str) -> Re
 /// How the words about a push that failed end.
 pub const PUSHED_LATER: &str = "pushes it later";
 
+/// What git says of a push to a branch that has other commits.
+const BEHIND: [&str; 2] = ["(fetch first)", "(non-fast-forward)"];
+
 fn push(repository: &Repository, remote: Option<&str>, commit: &str) -> Pushed {
     let Some(remote) = remote else { return Pushed::NoRemote };
     let default = repository.default_branch();
@@ -434,6 +373,10 @@ fn push(repository: &Repository, remote: Option<&str>, commit: &str) -> Pushed {
     }
     match repository.push_commit(remote, commit, default) {
         Ok(()) => Pushed::Done,
+        Err(GitError::Push { said, .. }) if BEHIND.iter().any(|sign| said.contains(sign)) => Pushed::Failed(format!(
+            "`{remote}` has commits that `{default}` does not have here; after `git pull --no-rebase {remote} {default}`, \
+             `git push {remote} {default}` {PUSHED_LATER}"
+        )),
         Err(error) => Pushed::Failed(format!("{error}; `git push {remote} {default}` {PUSHED_LATER}")),
     }
 }

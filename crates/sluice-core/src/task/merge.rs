@@ -17,6 +17,9 @@ use crate::artifact::Verdict;
 use crate::lifecycle::{DONE, Hook, StateId, Transition};
 use crate::machine::{ASKED, Refusal, RefusalCode};
 
+/// What a refusal begins with.
+const REFUSED: &str = "Merge not allowed: ";
+
 /// How much of a commit's name a message shows.
 const SHORT: usize = 12;
 
@@ -38,7 +41,13 @@ pub(super) fn may(ledger: &Ledger<'_>, by: Asker, force: bool, evidence: &Eviden
     if force {
         return Ok(());
     }
-    standing.map_or(Ok(()), committed)?;
+    let passed = passed(ledger, edge, standing);
+    standing.map_or(Ok(()), |standing| committed(standing, passed.as_ref().err()))?;
+    passed
+}
+
+/// What judges the work has passed it, as it stands.
+fn passed(ledger: &Ledger<'_>, edge: EdgeId, standing: Option<&Standing>) -> Answered {
     checked(ledger, standing)?;
     agreed(ledger, standing)?;
     // A verdict that the way to `done` itself asks for is given now, for what is there now.
@@ -81,14 +90,19 @@ fn on_branch(ledger: &Ledger<'_>, standing: &Standing) -> Answered {
     Err(Refusal::new(RefusalCode::NotOnBranch, message).hint(way))
 }
 
-/// Nothing lies beside the commit.
-fn committed(standing: &Standing) -> Answered {
+/// Nothing lies beside the commit. Where the commit was not passed either, both are said: `--force` is a word against both.
+fn committed(standing: &Standing, refused: Option<&Refusal>) -> Answered {
     if standing.dirty.is_empty() {
         return Ok(());
     }
-    let message = format!("Merge not allowed: the workspace holds changes that no commit has: {}", standing.dirty);
-    Err(Refusal::new(RefusalCode::Uncommitted, message)
-        .hint("--commit commits them first; --force merges without them, and they are kept"))
+    let mut message = format!("{REFUSED}the workspace holds changes that no commit has: {}", standing.dirty);
+    let mut hint = "--commit commits them first; --force merges without them, and they are kept".to_owned();
+    if let Some(refused) = refused {
+        let also = refused.message.strip_prefix(REFUSED).unwrap_or(&refused.message);
+        message.push_str(&format!("; and {also}"));
+        hint = "--commit commits them first; --force merges without them, and against that; they are kept".to_owned();
+    }
+    Err(Refusal::new(RefusalCode::Uncommitted, message).hint(hint))
 }
 
 /// The verdict is a PASS, and was given for exactly this.

@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use super::quote::path_of;
-use super::{Call, Git, GitError, said};
+use super::{Call, Ended, Git, GitError, said};
 use crate::passing::{Passing as _, tells_of_own_shortage};
 
 /// A repository of a user.
@@ -205,9 +205,15 @@ impl Repository {
         let call =
             self.call().args(["rev-list", "--objects", "--verify-objects", "--quiet", commit, "--not", beside, "--"]);
         let ended = call.answer()?;
-        // Some damage it only tells of, and ends with 0.
-        let is_error = |line: &str| line.starts_with("error:") || line.starts_with("fatal:");
-        if ended.code == Some(0) && !String::from_utf8_lossy(&ended.stderr).lines().any(is_error) {
+        // Some damage it only tells of, and ends with 0. So it does with what is no damage: an alternate that is gone, say;
+        // that is told whatever is read.
+        let told = errors(&ended);
+        let is_harmless = || {
+            let ended = self.call().args(["cat-file", "-e", commit]).answer()?;
+            let always = errors(&ended);
+            Ok::<bool, GitError>(told.iter().all(|line| always.contains(line)))
+        };
+        if ended.code == Some(0) && (told.is_empty() || is_harmless()?) {
             return Ok(());
         }
         match call.failed(&ended) {
@@ -342,4 +348,10 @@ pub(crate) fn check_branch_name(git: &Git, folder: &Path, name: &str) -> Result<
     let ended = git.at(folder).args(["check-ref-format", "--branch", name]).answer()?;
     let said = ended.stdout.strip_suffix(b"\n");
     if ended.code == Some(0) && said == Some(name.as_bytes()) { Ok(()) } else { Err(refused()) }
+}
+
+/// The lines of what a git said that tell of something wrong.
+fn errors(ended: &Ended) -> Vec<String> {
+    let is_error = |line: &&str| line.starts_with("error:") || line.starts_with("fatal:");
+    String::from_utf8_lossy(&ended.stderr).lines().filter(is_error).map(str::to_owned).collect()
 }

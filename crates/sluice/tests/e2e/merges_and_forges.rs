@@ -62,6 +62,12 @@ impl Forge {
         std::fs::write(self.bin.join("list"), text).unwrap();
     }
 
+    /// The pull request has another newest commit.
+    fn has_head(&self, old: &str, new: &str) {
+        let list = std::fs::read_to_string(self.bin.join("list")).unwrap();
+        std::fs::write(self.bin.join("list"), list.replace(old, new)).unwrap();
+    }
+
     fn remote(&self, words: &str) -> String {
         sh(&self.home, &self.home.path("remote.git"), words)
     }
@@ -120,24 +126,69 @@ fn a_pull_request_is_never_bypassed() {
 /// A colleague adds to the pull request there, or its forge brings it up to date, before it is merged.
 #[test]
 fn a_pull_request_that_was_merged_with_more_than_the_work_has_merged_it() {
-    let forge = Forge::new();
-    let home = &forge.home;
-    let id = home.create("brew", PASSES, &[]);
-    home.until_status(&id, "reviewing");
-    forge.list("brew", "OPEN", "main");
-    home.json(&["task", "create-pr", &id]);
-    let added = sh(
-        home,
-        &home.path(""),
-        "git clone -q -b brew remote.git theirs; cd theirs; echo more > more; git add more; git commit -qm more; \
-         git switch -q main; git merge -q --no-ff -m merged brew; git push -q origin brew main; git rev-parse brew",
-    );
-    forge.list("brew", "MERGED", "main");
-    let list = std::fs::read_to_string(forge.bin.join("list")).unwrap();
-    std::fs::write(forge.bin.join("list"), list.replace(&home.git(&["rev-parse", "brew"]), &added)).unwrap();
-    let answer = home.json(&["task", "merge", &id]);
-    assert!(answer["notes"].to_string().contains("merged by https://forge/1"), "{answer:#}");
-    assert_eq!(home.git(&["log", "-1", "--format=%s", "main"]), "merged");
+    for (is_known, merges) in [
+        (true, "git merge -q --no-ff -m merged brew; git push -q origin brew main"),
+        (true, "git merge -q --squash brew; git commit -qm merged; git push -q origin brew main"),
+        (false, "git merge -q --squash brew; git commit -qm merged; git push -q origin brew main"),
+        (
+            false,
+            "git push -q origin brew; git merge -q --squash brew; git commit -qm merged; git push -q origin main :brew",
+        ),
+    ] {
+        let forge = Forge::new();
+        let home = &forge.home;
+        let id = home.create("brew", PASSES, &[]);
+        home.until_status(&id, "reviewing");
+        forge.list("brew", "OPEN", "main");
+        match is_known {
+            true => drop(home.json(&["task", "create-pr", &id])),
+            false => drop(home.git(&["push", "-q", "origin", "brew"])),
+        }
+        let add = "git clone -q -b brew remote.git theirs; cd theirs; git rm -q README.md; git commit -qm more";
+        let more = format!("{add}; git switch -q main; {{ {merges}; }} > ../told; git rev-parse brew");
+        let added = sh(home, &home.path(""), &more);
+        forge.list("brew", "MERGED", "main");
+        forge.has_head(&home.git(&["rev-parse", "brew"]), &added);
+        let answer = home.json(&["task", "merge", &id]);
+        assert!(answer["notes"].to_string().contains("merged by https://forge/1"), "{merges}: {answer:#}");
+        // What the colleague took away stays away.
+        assert_eq!(home.git(&["log", "-1", "--format=%s", "main"]), "merged", "{merges}");
+        assert_eq!(forge.remote("git log -1 --format=%s main"), "merged", "{merges}");
+    }
+}
+
+/// A branch name is used again: the pull request of the earlier branch merged nothing of the new one.
+#[test]
+fn an_old_pull_request_closes_no_task_that_has_no_work() {
+    for merges in ["git merge -q --no-ff -m merged brew", "git merge -q --ff-only brew"] {
+        for is_pulled in [false, true] {
+            let forge = Forge::new();
+            let home = &forge.home;
+            sh(
+                home,
+                &home.repository(),
+                "git switch -qc brew; echo old > old; git add old; git commit -qm old; git push -q origin brew; git switch -q main",
+            );
+            forge.list("brew", "MERGED", "main");
+            let there = "git clone -q -b main remote.git theirs; cd theirs; git branch -q brew origin/brew";
+            sh(home, &home.path(""), &format!("{there}; {merges}; git push -q origin main :brew"));
+            home.git(&["branch", "-qD", "brew"]);
+            if is_pulled {
+                home.git(&["pull", "-q", "--ff-only", "origin", "main"]);
+            }
+            home.git(&["branch", "brew"]);
+            let made = home.json(&["task", "create", "brew", "Anew", "--status", "reviewing", "--harness", "demo"]);
+            let id = made["task"]["id"].as_str().unwrap();
+            for more in [&[][..], &["--force"]] {
+                let refused = home.refused(&[&["task", "merge", id][..], more].concat());
+                assert!(
+                    ["1 nothing_to_merge", "1 pr_elsewhere"].contains(&refused.as_str()),
+                    "{refused}: {merges} {is_pulled}"
+                );
+            }
+            assert_eq!(home.task(id)["status"], "reviewing");
+        }
+    }
 }
 
 #[test]
@@ -276,8 +327,9 @@ fn what_a_hook_puts_on_the_default_branch_is_not_pushed() {
     let id = home.create("brew", PASSES, &[]);
     let folder = PathBuf::from(home.until_status(&id, "reviewing")["workspace"].as_str().unwrap());
     let judged = sh(home, &folder, "git rev-parse HEAD");
-    home.json(&["task", "merge", &id]);
+    let notes = home.json(&["task", "merge", &id])["notes"].to_string();
     assert_eq!(home.git(&["log", "-1", "--format=%s", "main"]), "evil", "the hook has run");
+    assert!(notes.contains("not at the merge"), "{notes}");
     assert_eq!(forge.remote("git rev-parse main"), judged);
 }
 
