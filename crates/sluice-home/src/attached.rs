@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use sluice_api::Problem;
-use sluice_store::{Log, Store};
+use sluice_store::Store;
 use sluice_worker::taskfile;
 
 use crate::config::Config;
@@ -65,13 +65,14 @@ pub fn choose(places: &Places, config: &Config, asked: Option<String>) -> Result
         Some(file) if !file.metadata().is_ok_and(|file| file.len() > 0) => {
             let is = if file.exists() { "is empty now" } else { "is not there any more" };
             let message = format!("this home had its store in {}, and it {is}", file.display());
-            let saved = newest_saved(file)
-                .map(|(saved, at)| format!(", and {} is what an engine saved of it at {at:.0}", saved.display()));
-            Err(Problem::unavailable(message).hint(format!(
-                "`sluice restore FILE` puts a backup back{}; to begin with an empty store, remove {}",
-                saved.unwrap_or_default(),
-                places.attached().display()
-            )))
+            let attached = places.attached().display().to_string();
+            Err(Problem::unavailable(message).hint(match newest_saved(file).map(|(saved, at)| (saved.display().to_string(), at)) {
+                Some((saved, at)) => format!(
+                    "`sluice restore FILE` puts a backup back, and {saved} is what an engine saved of it at {at:.0}; \
+                     to begin with an empty store, remove {attached} and move {saved} elsewhere"
+                ),
+                None => format!("`sluice restore FILE` puts a backup back; to begin with an empty store, remove {attached}"),
+            }))
         }
         Some(_) | None => Ok(Choice { address, name }),
     }
@@ -83,8 +84,7 @@ pub fn must_hold_what_was_saved(choice: &Choice, store: &Store) -> Result<(), Pr
     let saved = choice.address.strip_prefix("sqlite:").and_then(|file| newest_saved(Path::new(file)));
     let Some((saved, at)) = saved else { return Ok(()) };
     // One that cannot be read is no reason to stay away.
-    let reach = |store: Store| store.reach().ok().flatten();
-    let Some(there) = Store::open_file(&saved, Log::MayBeMissing).ok().and_then(reach) else { return Ok(()) };
+    let Ok(there) = Store::reach_of_file(&saved) else { return Ok(()) };
     let here = store.reach().map_err(|error| crate::service::closed(&error))?;
     if here.is_none_or(|here| here >= there) {
         return Ok(());
@@ -100,15 +100,39 @@ pub fn must_hold_what_was_saved(choice: &Choice, store: &Store) -> Result<(), Pr
 /// What an engine saved last of a store whose file was removed under it, and when: it stays there for as long as its owner
 /// wants, and may be of an earlier time than what is missing now.
 fn newest_saved(file: &Path) -> Option<(PathBuf, Timestamp)> {
-    let begins = format!("{}.saved-", file.file_name()?.to_str()?);
+    let written = |path: PathBuf| {
+        let at = Timestamp::try_from(path.metadata().ok()?.modified().ok()?).ok()?;
+        Some((path, at))
+    };
+    all_saved(file).into_iter().filter_map(written).max_by_key(|(_, at)| *at)
+}
+
+/// Everything that engines saved of a store.
+fn all_saved(file: &Path) -> Vec<PathBuf> {
+    let (Some(name), Some(folder)) = (file.file_name().and_then(|name| name.to_str()), file.parent()) else {
+        return Vec::new();
+    };
+    let begins = format!("{name}.saved-");
     let is_saved = |name: &str| {
         name.strip_prefix(&begins).is_some_and(|number| number.bytes().all(|digit| digit.is_ascii_digit()))
     };
-    let saved = std::fs::read_dir(file.parent()?).ok()?.flatten().filter_map(|entry| {
-        entry.file_name().to_str().filter(|name| is_saved(name))?;
-        Some((entry.path(), Timestamp::try_from(entry.metadata().ok()?.modified().ok()?).ok()?))
-    });
-    saved.max_by_key(|(_, at)| *at)
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.filter(|entry| entry.file_name().to_str().is_some_and(is_saved)).map(|entry| entry.path()).collect()
+}
+
+/// A person has put a store in its place that holds less than what engines saved: that stays, under other names, which are
+/// given. It is in nobody's way any more.
+pub fn pass_over_saved(store: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let here = Store::reach_of_file(store).unwrap_or(u64::MAX);
+    let mut passed_over = Vec::new();
+    for saved in all_saved(store) {
+        if Store::reach_of_file(&saved).is_ok_and(|there| there > here) {
+            let to = PathBuf::from(format!("{}.passed-over", saved.display()));
+            std::fs::rename(&saved, &to)?;
+            passed_over.push(to);
+        }
+    }
+    Ok(passed_over)
 }
 
 /// Writes down which store the home has, once that has been opened.

@@ -139,8 +139,17 @@ fn unusable(file: &Path, error: &StoreError) -> Problem {
     }
 }
 
-/// Puts a copy in the place of the store. The store before it is kept beside it; gives where.
-pub fn restore(places: &Places, file: &Path, log: Log) -> Result<Option<String>, Problem> {
+/// What was moved so that a copy could be put in the place of a store.
+#[derive(Debug)]
+pub struct Moved {
+    /// Where the store is kept that was there before.
+    pub aside: Option<String>,
+    /// What engines saved of the store and the copy does not hold.
+    pub passed_over: Vec<PathBuf>,
+}
+
+/// Puts a copy in the place of the store. What was there before is kept beside it.
+pub fn restore(places: &Places, file: &Path, log: Log) -> Result<Moved, Problem> {
     let _lock = Lock::take(&places.lock()).map_err(|no| match no {
         NoLock::Held { pid } => {
             let who = pid.map(|pid| format!(" (process {pid})")).unwrap_or_default();
@@ -164,7 +173,12 @@ pub fn restore(places: &Places, file: &Path, log: Log) -> Result<Option<String>,
             Problem::unavailable(message).hint("the store is as it was; mend that, and restore again")
         })
     });
-    replaced.inspect_err(|_| discard(&next))
+    let aside = replaced.inspect_err(|_| discard(&next))?;
+    let passed_over = attached::pass_over_saved(&present).map_err(|error| {
+        let message = format!("what an engine saved of {} cannot be given another name: {error}", present.display());
+        Problem::unavailable(message).hint("the store is restored; move the saved files elsewhere")
+    })?;
+    Ok(Moved { aside, passed_over })
 }
 
 /// Puts a file in the place of the store, by one rename: whenever this is killed there is a store, the old or the new

@@ -245,10 +245,14 @@ fn store(places: &Places, running: bool, deep: bool) -> Vec<Finding> {
         let found = format!("{}, in use by the engine", choice.name);
         return vec![finding("store", Health::Ok, found, Some("`sluice doctor --deep` reads all of it"))];
     }
-    let looked = Store::open(&choice.address).and_then(|store| match deep || own.is_some() {
-        true => store.verify(),
-        false => Ok(Vec::new()),
+    let mut is_older = None;
+    let looked = Store::open(&choice.address).and_then(|store| {
+        is_older = attached::must_hold_what_was_saved(&choice, &store).err();
+        if deep || own.is_some() { store.verify() } else { Ok(Vec::new()) }
     });
+    if let Some(problem) = is_older {
+        return vec![finding("store", Health::Broken, problem.message, problem.hint.as_deref())];
+    }
     let remedy = Some("`sluice restore FILE` puts a backup back");
     match looked {
         Ok(damage) if damage.is_empty() && running && !deep => {

@@ -27,6 +27,11 @@ pub(crate) fn of(ground: &Ground, seen: &Seen) -> Result<Work, Problem> {
         Err(problem) => return Ok(Work::Unreadable(problem.message)),
     };
     let read = match seen.state.workspace.bound() {
+        Some(name) if std::fs::symlink_metadata(&name.0).is_ok_and(|it| !it.is_dir()) => {
+            let name = &name.0;
+            let why = format!("something else stands where the folder {name} was; remove it, and put the folder back");
+            return Ok(Work::Unreadable(why));
+        }
         Some(name) if !Path::new(&name.0).exists() => {
             let (root, branch, name) = (pool.repository().folder().display(), &seen.state.about.branch, &name.0);
             return Ok(Work::Unreadable(format!(
@@ -42,8 +47,6 @@ pub(crate) fn of(ground: &Ground, seen: &Seen) -> Result<Work, Problem> {
     };
     match read {
         Ok(read) => Ok(read.map_or(Work::Unseen, Work::Read)),
-        // An agent can make a look take long, and must not keep a person from cancelling its task by that.
-        Err(error @ GitError::Late { .. }) => Ok(Work::Unreadable(described(&error))),
         Err(error) if error.is_passing() => Err(git(&error)),
         Err(error) => Ok(Work::Unreadable(described(&error))),
     }

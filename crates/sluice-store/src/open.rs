@@ -2,6 +2,8 @@
 //!
 //! The only place that knows which kinds of store there are.
 
+use std::path::Path;
+
 use crate::memory::Memory;
 use crate::postgres::{Hazard, Postgres};
 use crate::sqlite::{Log, Sqlite};
@@ -141,6 +143,11 @@ impl Store {
             Kind::Sqlite(store) => Some(store.bytes()),
             Kind::Memory(_) | Kind::Postgres(_) => None,
         }
+    }
+
+    /// How far the store in a file reaches, which nothing uses: see [`Store::reach`]. Nothing of it is changed.
+    pub fn reach_of_file(path: &Path) -> Result<u64, StoreError> {
+        Sqlite::reach_of(path)
     }
 
     /// The place in the log of what was ever stored last, for a store in a file.

@@ -85,11 +85,19 @@ impl Sqlite {
 
     /// The place in the log of what was ever stored last: it never falls, whatever is forgotten.
     pub(crate) fn reach(&self) -> Result<u64, StoreError> {
-        let connection = self.connect(OpenFlags::SQLITE_OPEN_READ_ONLY)?;
-        let last = "SELECT position + count - 1 FROM log ORDER BY position DESC LIMIT 1";
-        let sql = format!("SELECT max(position, coalesce(({last}), 0)) FROM owner");
-        let reach = connection.query_row(&sql, [], |row| row.get::<_, i64>(0));
-        reach.map(|reach| reach as u64).map_err(|error| self.place().fault(error))
+        reach(&self.connect(OpenFlags::SQLITE_OPEN_READ_ONLY)?).map_err(|error| self.place().fault(error))
+    }
+
+    /// The same of a file that nothing uses. Nothing of it is changed by the look, nor anything beside it.
+    pub(crate) fn reach_of(path: &Path) -> Result<u64, StoreError> {
+        let escape = |letter: char| match letter {
+            '%' | '?' | '#' => format!("%{:02x}", u32::from(letter)),
+            other => other.to_string(),
+        };
+        let name: String = path.display().to_string().chars().map(escape).collect();
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
+        let opened = Connection::open_with_flags(format!("file:{name}?immutable=1"), flags);
+        opened.and_then(|connection| reach(&connection)).map_err(|error| Place::new(path).fault(error))
     }
 
     /// Writes a copy of the store as it is at this moment to a new file, while others go on writing.
@@ -163,6 +171,12 @@ fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, StoreError> {
         Ok(connection)
     };
     open().map_err(|error| Place::new(path).fault(error))
+}
+
+fn reach(connection: &Connection) -> rusqlite::Result<u64> {
+    let last = "SELECT position + count - 1 FROM log ORDER BY position DESC LIMIT 1";
+    let sql = format!("SELECT max(position, coalesce(({last}), 0)) FROM owner");
+    connection.query_row(&sql, [], |row| row.get::<_, i64>(0)).map(|reach| reach as u64)
 }
 
 /// What is wrong with the structure of the file.

@@ -72,7 +72,7 @@ impl Burrow {
     pub fn save(&self, message: &str, is_ours: impl FnOnce() -> bool) -> Result<Option<String>, GitError> {
         let Some(Shared { repository, branch, seen }) = &self.shared else { return Ok(None) };
         repository.commit_all(&self.folder, message)?;
-        let (head, _) = repository.standing(&self.folder)?;
+        let head = repository.head(&self.folder)?;
         let refspec = format!("{head}:refs/heads/{branch}");
         let push = |seen: &Option<String>| {
             let lease = format!("--force-with-lease=refs/heads/{branch}:{}", seen.as_deref().unwrap_or_default());

@@ -33,6 +33,10 @@ pub(super) fn acquire(ground: &Arc<Ground>, seen: &Seen, reserved: Option<&Works
         }
         error => Undone::by(error),
     })?;
+    if let Some(aside) = &acquired.set_aside {
+        let was = acquired.folder.display();
+        ground.log.line(&format!("{}: what stood at {was} and git did not know is in {}", seen.id, aside.display()));
+    }
     let there = task_file(&acquired.folder);
     let home = files::home_file(&ground.places, &seen.state.about.project, &seen.id);
     if !there.exists() && home.exists() {

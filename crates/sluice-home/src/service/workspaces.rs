@@ -15,6 +15,15 @@ use crate::projects::{described, git};
 use crate::rooms::had;
 use crate::strays;
 
+/// Why a worktree that is not there, as far as git knows, is worth a look.
+fn missing(path: &str, is_lent: bool) -> Option<String> {
+    match std::fs::symlink_metadata(path) {
+        Ok(_) => Some("git does not know this worktree any more; what is in it stays, and is moved aside later".into()),
+        Err(_) if is_lent => Some("its folder is gone".into()),
+        Err(_) => None,
+    }
+}
+
 impl Service {
     /// Every worktree of these projects, and what was put away.
     pub fn workspaces(&self, project: Option<&str>) -> Result<WorkspaceList, Problem> {
@@ -52,17 +61,33 @@ impl Service {
                 Head::Branch(branch) | Head::Rebasing(branch) => Some(branch.clone()),
                 Head::Detached => None,
             });
+            let doubt = unseen.or_else(|| match &state {
+                Some(state) => strays::doubt(&self.ground, state, task.as_deref()),
+                None => missing(&path, task.is_some()),
+            });
             list.workspaces.push(Workspace {
                 name: format!("{}/{name}", project.name),
                 project: project.name.clone(),
                 path,
                 branch,
                 dirty: state.as_ref().is_some_and(|state| state.dirty),
-                doubt: unseen.or_else(|| strays::doubt(&self.ground, state.as_ref()?, task.as_deref())),
+                doubt,
                 exists: state.is_some(),
                 task,
             });
         }
+        list.workspaces.extend(pool.lost().into_iter().map(|path| Workspace {
+            name: format!("{}/aside/{}", project.name, path.file_name().unwrap_or_default().to_string_lossy()),
+            project: project.name.clone(),
+            path: path.display().to_string(),
+            branch: None,
+            dirty: true,
+            doubt: Some(
+                "it stood where a worktree was made, and git did not know it; look at it, then remove it".into(),
+            ),
+            exists: true,
+            task: None,
+        }));
         let kept = pool.kept().map_err(|error| git(&error))?;
         list.kept.extend(kept.iter().map(|kept| shown(project, kept)));
         Ok(())
@@ -87,16 +112,19 @@ impl Service {
     /// Removes worktrees that no task has. What is in them is kept first.
     pub fn collect_workspaces(&self, who: &Who, project: Option<&str>) -> Result<WorkspaceList, Problem> {
         who.must_be_person("clearing worktrees")?;
+        let mut failed = None;
         for project in self.some_projects(project)? {
             let Ok(pool) = self.ground.projects.pool(&project) else { continue };
             let removal = |name: &WorkspaceName| self.ground.rooms.removal(&self.ground, &pool, name);
-            let swept = pool.gc(removal, None).map_err(|error| git(&error))?;
-            if let Some(error) = swept.removed.iter().find_map(|swept| swept.outcome.as_ref().err()) {
-                return Err(git(error));
-            }
+            // One that cannot be removed is in the way of no other.
+            let problem = match pool.gc(removal, None) {
+                Ok(swept) => swept.removed.iter().find_map(|swept| swept.outcome.as_ref().err()).map(git),
+                Err(error) => Some(git(&error)),
+            };
+            failed = failed.or(problem);
         }
         self.ground.tasks.stir();
-        self.workspaces(project)
+        failed.map_or_else(|| self.workspaces(project), Err)
     }
 
     /// Ends a living session that nobody knows. Its worktree is free then, and what is in it is kept when it is lent.

@@ -14,9 +14,10 @@ impl Repository {
     /// left there unresolved are refused. The user's own hooks are not run: this is bookkeeping.
     pub fn commit_all(&self, worktree: &Path, message: &str) -> Result<Option<String>, GitError> {
         let _turn = Turn::of(self, worktree)?;
-        let unmerged =
-            self.git().at(worktree).looking().args(["diff", "--name-only", "--diff-filter=U", "-z"]).bytes()?;
-        let files: Vec<String> = unmerged.split(|byte| *byte == 0).filter(|it| !it.is_empty()).map(shown).collect();
+        let unmerged = self.git().at(worktree).args(["ls-files", "--unmerged", "-z"]).bytes()?;
+        let path = |entry: &[u8]| entry.split(|byte| *byte == b'\t').nth(1).map(shown);
+        let mut files: Vec<String> = unmerged.split(|byte| *byte == 0).filter_map(path).collect();
+        files.dedup(); // one for each side
         if !files.is_empty() {
             return Err(GitError::Unresolved { folder: worktree.to_owned(), files });
         }

@@ -244,6 +244,12 @@ pub enum GitError {
         /// Which file.
         path: PathBuf,
     },
+    /// A folder cannot be looked into: what is in it may be work.
+    #[error("git cannot read every folder of the worktree, and what is in there may be work: {said}; make it readable")]
+    Unlisted {
+        /// What git said.
+        said: String,
+    },
     /// Something of a commit is missing or damaged.
     #[error("git cannot read all of {commit}: {said}")]
     Incomplete {
@@ -348,6 +354,7 @@ impl GitError {
             | GitError::NotFastForward { .. }
             | GitError::NothingToMerge { .. }
             | GitError::Pipe { .. }
+            | GitError::Unlisted { .. }
             | GitError::Incomplete { .. }
             | GitError::OtherContent { .. }
             | GitError::PrOpen { .. }

@@ -6,6 +6,9 @@ use std::collections::BTreeSet;
 
 use super::{Call, GitError, shown};
 
+/// What git says of a folder that it cannot look into.
+const UNOPENED: &str = "could not open directory";
+
 /// One file that differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Change {
@@ -61,8 +64,16 @@ impl Changes {
             "--no-renames",
         ]);
         let call = call.args(["--ignored=no", "--ignore-submodules=none", "--no-ahead-behind"]);
-        let bytes = call.bytes()?;
-        parse(&bytes).ok_or_else(|| call.odd(String::from_utf8_lossy(&bytes)))
+        let ended = call.answer()?;
+        if ended.code != Some(0) {
+            return Err(call.failed(&ended));
+        }
+        // A folder that it cannot open it takes for an empty one, and ends with 0.
+        let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+        if let Some(line) = said.lines().find(|line| line.contains(UNOPENED)) {
+            return Err(GitError::Unlisted { said: line.trim_start_matches("warning: ").to_owned() });
+        }
+        parse(&ended.stdout).ok_or_else(|| call.odd(String::from_utf8_lossy(&ended.stdout)))
     }
 
     /// Whether nothing differs.

@@ -18,6 +18,9 @@ use crate::taskfile::DRAFT;
 /// emptied.
 const STALE: Duration = Duration::from_secs(2);
 
+/// What the name of something begins with that stood where a worktree was to be.
+pub(super) const LOST: &str = "lost-";
+
 /// A worktree that is there, and what had to be done for it.
 pub(super) struct Placed {
     pub(super) site: Site,
@@ -53,11 +56,10 @@ impl Pool {
             }
             let task = site.binding()?.map_or_else(|| name.as_owner(), |binding| binding.task);
             (kept, _) = keep::keep(&site, &task, name.as_str())?;
+            set_aside = self.clear_place(name)?;
             unregister(&site)?;
-        } else if fs::symlink_metadata(&folder).is_ok() && fs::remove_dir(&folder).is_err() {
-            let to = free_name(&self.root().join("aside").join(format!("lost-{name}")));
-            super::release::move_to(&folder, &to)?;
-            set_aside = Some(to);
+        } else {
+            set_aside = self.clear_place(name)?;
         }
         let commit = self.repository().default_commit()?;
         // The files are written later, when others need not wait for it.
@@ -68,6 +70,18 @@ impl Pool {
         let site = site.ok_or_else(|| call_is_odd(self, &folder))?;
         site.begin()?;
         Ok(Placed { site, is_new: true, kept, set_aside })
+    }
+
+    /// Moves away what stands where a worktree is to be: where it is now. An empty folder is removed, and of a link only the
+    /// link is moved.
+    pub(super) fn clear_place(&self, name: &WorkspaceName) -> Result<Option<PathBuf>, GitError> {
+        let folder = self.folder(name);
+        if fs::symlink_metadata(&folder).is_err() || fs::remove_dir(&folder).is_ok() {
+            return Ok(None);
+        }
+        let to = free_name(&self.root().join("aside").join(format!("{LOST}{name}")));
+        super::release::move_to(&folder, &to)?;
+        Ok(Some(to))
     }
 
     /// Tells git, once for all worktrees of the repository, that the file of a task is not part of the work, nor is a draft of it

@@ -115,8 +115,8 @@ impl Pool {
         }
         let reference = format!("refs/heads/{branch}");
         let kept = keep_tip(repository, &reference, branch, &tip, task)?;
-        // Only if it is still where it was when its commits were found to be safe.
-        let ended = repository.call().args(["update-ref", "-d", &reference, &tip]).answer()?;
+        // Only if it is still where it was when its commits were found to be safe. A branch that is another's name goes alone.
+        let ended = repository.call().args(["update-ref", "--no-deref", "-d", &reference, &tip]).answer()?;
         if ended.code != Some(0) && repository.commit(&reference)?.is_some() {
             return Err(GitError::Moved { branch: branch.to_owned() });
         }
@@ -236,6 +236,7 @@ impl Pool {
     fn forget(&self, site: &Site, name: &WorkspaceName, task: &str) -> Result<Option<Kept>, GitError> {
         let _lock = self.lock_all()?;
         let (kept, _) = keep::keep(site, task, name.as_str())?;
+        self.clear_place(name)?;
         place::unregister(site)?;
         Ok(kept)
     }

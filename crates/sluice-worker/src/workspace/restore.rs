@@ -9,9 +9,9 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::Pool;
 use super::keep::{self, Kept, Note};
 use super::site::{Site, gone};
+use super::{Pool, WorkspaceName};
 use crate::git::run::{Trouble, run};
 use crate::git::{GitError, Repository, path_of, said, unquote};
 
@@ -49,6 +49,9 @@ impl Pool {
         let mut all = keep::stored(self.repository(), Some(task))?.into_iter();
         let found = all.find(|it| it.kept.number == number).ok_or_else(none)?;
         let (kept, note) = (found.kept, found.note.ok_or_else(none)?);
+        // What git cannot hold is put aside after the rest is kept: until then it is not whole.
+        let name = note.workspace.as_deref().and_then(|name| WorkspaceName::new(name).ok());
+        let _lock = name.map(|name| self.lock(&name)).transpose()?;
         let (folder, branch) = match target {
             Target::Folder(folder) => (Some(folder), None),
             Target::FolderOnBranch(folder, branch) => (Some(folder), Some(branch)),

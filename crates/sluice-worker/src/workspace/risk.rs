@@ -178,6 +178,9 @@ impl Risk {
             candidates.extend(call.text()?.lines().map(str::to_owned));
         }
         candidates.extend(left_behind(site)?);
+        if self.head.is_none() {
+            candidates.extend(stood_at(site)?); // its branch is gone or damaged, and with it the way to its commits
+        }
         if let Some(head) = &self.head {
             candidates.remove(head);
         }
@@ -213,16 +216,28 @@ pub(crate) fn unreached(
     Ok(found.lines().filter(|it| commits.contains(*it)).map(str::to_owned).collect())
 }
 
-/// Commits that were checked out without a branch and then left, as the worktree's own history tells.
-fn left_behind(site: &Site) -> Result<Vec<String>, GitError> {
+/// The worktree's own history, the newest first.
+fn history(site: &Site) -> Result<Vec<String>, GitError> {
     let history = contents(&site.admin.join("logs/HEAD"))?;
-    let history = String::from_utf8_lossy(&history).into_owned();
-    let left = |line: &str| {
+    Ok(String::from_utf8_lossy(&history).lines().rev().take(HISTORY_LINES).map(str::to_owned).collect())
+}
+
+/// Every commit at which the worktree has stood.
+fn stood_at(site: &Site) -> Result<Vec<String>, GitError> {
+    let to = |line: String| line.split(' ').nth(1).filter(|id| is_id(id) && !is_nothing(id)).map(str::to_owned);
+    let commits = history(site)?.into_iter().filter_map(to);
+    // A history may name what is not there any more.
+    commits.filter_map(|id| site.repository.commit(&id).transpose()).collect()
+}
+
+/// Commits that were checked out without a branch and then left.
+fn left_behind(site: &Site) -> Result<Vec<String>, GitError> {
+    let left = |line: &String| {
         let (_, action) = line.split_once("\tcheckout: moving from ")?;
         let (from, _) = action.split_once(" to ")?;
         is_id(from).then(|| from.to_owned())
     };
-    Ok(history.lines().rev().take(HISTORY_LINES).filter_map(left).collect())
+    Ok(history(site)?.iter().filter_map(left).collect())
 }
 
 fn marks(site: &Site) -> Result<BTreeMap<String, Vec<String>>, GitError> {
@@ -248,6 +263,11 @@ fn contents(path: &Path) -> Result<Vec<u8>, GitError> {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
         read => read.map_err(GitError::file("cannot read", path)),
     }
+}
+
+/// The name of no commit: what a branch was at before it was made.
+fn is_nothing(id: &str) -> bool {
+    id.bytes().all(|it| it == b'0')
 }
 
 fn is_id(text: &str) -> bool {

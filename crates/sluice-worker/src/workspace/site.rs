@@ -47,9 +47,9 @@ impl Site {
 
     /// The worktree that this folder was before it or the repository was moved. Its two links are made right again.
     pub(crate) fn reunite(repository: &Repository, folder: &Path) -> Result<Option<Site>, GitError> {
-        let Some(named) = fs::read(folder.join(".git")).ok().and_then(|link| link_target(&link)) else {
-            return Ok(None);
-        };
+        let is_link = fs::symlink_metadata(folder).is_ok_and(|it| it.is_symlink());
+        let named = || fs::read(folder.join(".git")).ok().and_then(|link| link_target(&link));
+        let Some(named) = Some(named).filter(|_| !is_link).and_then(|named| named()) else { return Ok(None) };
         // A link that leads into another living repository is that one's business.
         let elsewhere = named.is_dir() && !named.starts_with(repository.common());
         let Some(id) = named.file_name().filter(|_| !elsewhere) else { return Ok(None) };
@@ -84,9 +84,9 @@ impl Site {
         fs::write(&link, line).map_err(GitError::file("cannot write", &link))
     }
 
-    /// Whether the folder is there.
+    /// Whether the folder is there. A link to another folder is not it: whatever is done here would be done there.
     pub(crate) fn is_present(&self) -> bool {
-        self.folder.is_dir()
+        fs::symlink_metadata(&self.folder).is_ok_and(|it| it.is_dir())
     }
 
     /// A call for this worktree; it works for a folder that is gone too, as far as no files are asked for.

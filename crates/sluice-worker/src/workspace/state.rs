@@ -5,6 +5,7 @@
 use std::path::PathBuf;
 
 use super::listed::Listed;
+use super::place::LOST;
 use super::risk;
 use super::site::{Binding, Site};
 use super::{Pool, WorkspaceName};
@@ -132,6 +133,15 @@ impl Pool {
         names.sort_by(|one, other| (one.0.len(), &one.0).cmp(&(other.0.len(), &other.0)));
         names.dedup();
         Ok(names)
+    }
+
+    /// What stood where worktrees were to be, and was moved away.
+    pub fn lost(&self) -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(self.root().join("aside")).into_iter().flatten().flatten();
+        let is_lost = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(LOST));
+        let mut found: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(is_lost).collect();
+        found.sort();
+        found
     }
 
     /// All workspaces that are there.

@@ -1,10 +1,12 @@
 //! Commands about the home itself: its log, its health, its copy, its end.
 
+use std::path::PathBuf;
+
 use rustix::event::{PollFd, PollFlags, poll};
 use serde_json::{Value, json};
 use sluice_api::Client;
 use sluice_api::client::{escape, named};
-use sluice_home::backup::Log;
+use sluice_home::backup::{Log, Moved};
 use sluice_home::doctor::Sign;
 
 use crate::args::{Backup, Completions, Doctor, Events, Restore, Skill};
@@ -119,14 +121,17 @@ pub(crate) fn restore(arguments: &Restore, output: Output) -> Result<Exit, Failu
     if !crate::engine::end_background(&places)? {
         sluice_home::denied::must_be_person(&places, "restore")?;
     }
-    let aside = sluice_home::backup::restore(&places, &arguments.file, log)?;
+    let Moved { aside, passed_over } = sluice_home::backup::restore(&places, &arguments.file, log)?;
+    let file = arguments.file.display().to_string();
     match output {
         Output::Json => {
-            print_json(&json!({ "restored": arguments.file.display().to_string(), "home": home, "aside": aside }))
+            print_json(&json!({ "restored": file, "home": home, "aside": aside, "passed_over": passed_over }));
         }
         Output::People => {
-            say(&format!("the home {home} is restored from {}", arguments.file.display()));
+            say(&format!("the home {home} is restored from {file}"));
             aside.iter().for_each(|path| say(&format!("the store before it is kept as {path}")));
+            let newer = |path: &PathBuf| say(&format!("it holds less than what an engine saved: {}", path.display()));
+            passed_over.iter().for_each(newer);
         }
     }
     Ok(Exit::Done)

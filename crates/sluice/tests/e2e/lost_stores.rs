@@ -195,10 +195,40 @@ fn a_store_that_is_older_than_what_was_saved_of_it_is_not_gone_on_with() {
     std::fs::write(&log, shorter).unwrap();
     is_told(&home.sluice(&["task", "list"]), &["store.db.saved-1"]);
     process::until_gone(engine);
+    let saved = home.place().join("store.db.saved-1");
+    let before = (std::fs::read(&saved).unwrap(), saved.metadata().unwrap().modified().unwrap());
     for _ in 0..2 {
         is_told(&home.sluice(&["task", "list"]), &["is older than", "store.db.saved-1", "sluice restore"]);
     }
+    let told = home.sluice(&["doctor"]);
+    assert!(told.code != 0 && told.stdout.contains("is older than"), "{told:?}");
+    // Looking has changed nothing of it.
+    let after = (std::fs::read(&saved).unwrap(), saved.metadata().unwrap().modified().unwrap());
+    assert!(after == before, "what was saved was written to");
     is_saved(&home, &kept, engine);
+}
+
+/// A person who puts an older backup back says by that which store it is to be.
+#[test]
+fn a_backup_that_is_older_than_what_was_saved_is_restored_all_the_same() {
+    let home = Home::new();
+    home.create("first", "true", &["--no-spawn"]);
+    let backup = home.path("backup.db");
+    home.sluice(&["backup", backup.to_str().unwrap()]).done();
+    let later = home.create("later", "true", &["--no-spawn"]);
+    let engine = home.engine_pid();
+    let store = store(&home);
+    std::fs::rename(&store, store.with_extension("elsewhere")).unwrap();
+    is_told(&home.sluice(&["task", "list"]), &["store.db.saved-1"]);
+    process::until_gone(engine);
+    let restored = home.json(&["restore", backup.to_str().unwrap()]);
+    assert!(restored["passed_over"].to_string().contains("store.db.saved-1.passed-over"), "{restored:#}");
+    let tasks = home.json(&["task", "list"]).to_string();
+    assert!(tasks.contains("first") && !tasks.contains(&later), "{tasks}");
+    // What was passed over can be restored as well.
+    let saved = home.place().join("store.db.saved-1.passed-over");
+    home.sluice(&["restore", saved.to_str().unwrap()]).done();
+    assert!(home.json(&["task", "list"]).to_string().contains(&later));
 }
 
 /// The message names the command; who follows it at once is not told the same again.

@@ -242,3 +242,99 @@ fn work_that_was_not_committed_before_the_merge_survives_it() {
     home.until_status(&id, "done");
     comes_back(&home, &id, &before);
 }
+
+/// A `sluice` that may not look into every folder. What root may do whatever a folder's mode says is taken from it.
+fn without_privileges(home: &Home, arguments: &[&str]) {
+    let plain = home.command(arguments);
+    match rustix::process::getuid().is_root() {
+        true => {
+            let less = "-dac_override,-dac_read_search";
+            let mut command = home.program("setpriv");
+            command.args([format!("--bounding-set={less}"), format!("--inh-caps={less}")]).arg(plain.get_program());
+            run(command.args(plain.get_args())).done();
+        }
+        false => drop(home.sluice(arguments).done()),
+    }
+}
+
+#[test]
+fn a_folder_that_cannot_be_looked_into_is_not_taken_for_an_empty_one() {
+    let home = Home::empty();
+    without_privileges(&home, &["project", "add", "--workflow", "reviewed"]);
+    let id = home.create("brew", "worker: work\nreviewer: review pass", &[]);
+    home.until_status(&id, "reviewing");
+    let workspace = PathBuf::from(home.task(&id)["workspace"].as_str().unwrap());
+    let may = |mode| std::fs::set_permissions(workspace.join("out"), PermissionsExt::from_mode(mode)).unwrap();
+    write(&workspace, "out/precious", b"nowhere else\n");
+    may(0o000);
+    for more in [&[][..], &["--force"]] {
+        assert_eq!(home.refused(&[&["task", "merge", &id][..], more].concat()), "1 not_ready");
+    }
+    home.sluice(&["task", "cancel", &id, "--yes"]).done();
+    home.sluice(&["workspace", "gc"]);
+    may(0o755);
+    assert_eq!(std::fs::read(workspace.join("out/precious")).unwrap(), b"nowhere else\n");
+    // Now it can be kept.
+    home.sluice(&["workspace", "gc"]).done();
+    let back = home.path("back");
+    home.sluice(&["workspace", "restore", &id, "--into", back.to_str().unwrap()]).done();
+    assert_eq!(std::fs::read(back.join("out/precious")).unwrap(), b"nowhere else\n");
+}
+
+#[test]
+fn a_worktree_that_became_a_link_leads_into_no_other_folder() {
+    for of_project in [false, true] {
+        let home = Home::new();
+        let (id, workspace) = at_work(&home);
+        let other = if of_project { home.repository() } else { home.path("other") };
+        write(&other, "mine", b"a person's\n");
+        let before = tree(&other);
+        std::fs::rename(&workspace, home.path("moved")).unwrap();
+        symlink(&other, &workspace).unwrap();
+        assert_eq!(home.refused(&["task", "merge", &id, "--force"]).split(' ').next(), Some("1"));
+        home.sluice(&["task", "cancel", &id, "--yes"]).done();
+        home.sluice(&["workspace", "gc"]).done();
+        assert_eq!(tree(&other), before);
+        assert_eq!(other.join(".git").is_dir(), of_project);
+        // The next task gets a worktree of its own.
+        let next = home.create("next", "wait for notification", &[]);
+        assert!(home.task(&next)["workspace"].as_str().is_some(), "{:#}", home.task(&next));
+        assert_eq!(tree(&other), before);
+    }
+}
+
+#[test]
+fn a_branch_that_is_another_name_of_a_branch_takes_that_one_with_it_never() {
+    let home = Home::new();
+    home.git(&["branch", "release"]);
+    for aim in ["main", "release"] {
+        let (id, workspace) = at_work(&home);
+        let stood = home.git(&["rev-parse", aim]);
+        git(&home, &workspace, &["symbolic-ref", "refs/heads/brew", &format!("refs/heads/{aim}")]);
+        home.sluice(&["task", "delete", &id, "--yes"]);
+        assert_eq!(home.git(&["rev-parse", aim]), stood);
+        drop(run(home.program("git").args(["symbolic-ref", "--delete", "refs/heads/brew"])));
+    }
+}
+
+#[test]
+fn commits_of_a_branch_whose_reference_is_lost_are_kept() {
+    for is_emptied in [false, true] {
+        let home = Home::new();
+        let (id, workspace) = at_work(&home);
+        for text in ["one", "two"] {
+            write(&workspace, "work", text.as_bytes());
+            git(&home, &workspace, &["add", "work"]);
+            git(&home, &workspace, &["commit", "--quiet", "-m", text]);
+        }
+        let commit = git(&home, &workspace, &["rev-parse", "HEAD"]);
+        match is_emptied {
+            true => std::fs::write(home.repository().join(".git/refs/heads/brew"), "").unwrap(),
+            false => drop(git(&home, &workspace, &["update-ref", "-d", "refs/heads/brew"])),
+        }
+        home.sluice(&["task", "cancel", &id, "--yes"]).done();
+        home.sluice(&["workspace", "gc"]).done();
+        let holds = home.git(&["for-each-ref", "--contains", &commit, "--format=%(refname)"]);
+        assert!(holds.starts_with("refs/sluice/keep/"), "{is_emptied}: {holds:?}");
+    }
+}

@@ -90,7 +90,7 @@ pub(super) fn wants_own(seen: &SeenRun, wanted: &Perform) -> bool {
 pub(super) fn own(ground: &Ground, seen: &SeenRun, wanted: &Perform, name: &str) -> Result<Own, Undone> {
     commit(ground, seen, wanted)?;
     let pool = pool_of(ground, &seen.state.given)?;
-    let (head, _) = pool.repository().standing(Path::new(seen.folder())).map_err(Undone::by)?;
+    let head = pool.repository().head(Path::new(seen.folder())).map_err(Undone::by)?;
     let name = name.replace('.', "-");
     let branch = format!("sluice/part-{name}");
     let name = WorkspaceName::new(&name).map_err(Undone::by)?;
