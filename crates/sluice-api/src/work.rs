@@ -21,7 +21,11 @@ pub const LITERAL: u32 = 2;
 
 /// Bytes of one line of progress.
 pub const LONGEST_PROGRESS: usize = 4 << 10;
-/// Bytes of a summary, of an error, or of standard error.
+/// Bytes of what a command wrote to its standard error.
+pub const LONGEST_STDERR: usize = 1 << 20;
+/// Bytes of a whole report, as it is sent.
+pub const LARGEST_REPORT: usize = 6 << 20;
+/// Bytes of a summary or of an error.
 pub const LONGEST_SUMMARY: usize = 256 << 10;
 /// Bytes of a word that conditions read, or of a name.
 pub const LONGEST_WORD: usize = 4 << 10;
@@ -302,7 +306,7 @@ pub struct StepReport {
     /// What the model used.
     #[serde(default)]
     pub token_usage: Option<TokenUsage>,
-    /// The value that variables read; the summary unless given.
+    /// The value that variables read. Before version 2, the summary unless given.
     #[serde(default)]
     pub output: Option<Value>,
     /// The exit code of a command.

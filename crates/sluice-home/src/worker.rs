@@ -302,11 +302,14 @@ impl Worker {
         }
     }
 
-    /// Writes down a message that this worker does not understand, unless it only says that what the worker said was heard.
+    /// Writes down a message that says no, or that this worker does not understand; nothing if it only says that the engine
+    /// has heard.
     fn not_understood(&self, message: &str, why: &serde_json::Error) {
-        let kind = serde_json::from_str::<Value>(message).map(|said| said["kind"]["type"].clone()).unwrap_or_default();
-        if kind != "ack" {
-            self.bench.log.line(&format!("a message of the engine ({kind}) cannot be understood: {why}"));
+        let said = serde_json::from_str::<Value>(message).unwrap_or_default();
+        match said["kind"]["type"].as_str().unwrap_or_default() {
+            "ack" => {}
+            "error" => self.bench.log.line(&format!("the engine refuses: {}", said["kind"])),
+            kind => self.bench.log.line(&format!("a message of the engine ({kind}) cannot be understood: {why}")),
         }
     }
 

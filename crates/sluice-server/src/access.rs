@@ -154,6 +154,7 @@ fn hindrance(app: &App, bearer: &Bearer, method: &Method, path: &str) -> Option<
         false => {
             let problem = Problem::new(Status::Forbidden, "not_enough", "this token does not allow that");
             let scope = match looks {
+                true if is_in(path, &["/v1/tokens"]) => "person",
                 true => "read",
                 false if is_in(path, &FOR_WORKERS) => "worker",
                 false => "person",
@@ -183,11 +184,11 @@ pub(crate) fn readers(path: &str) -> Vec<&'static str> {
     scopes
 }
 
-/// Whether a path, below one of these, is about this: its id, or what it begins with.
+/// Whether a path, below one of these, is about this. It has the whole id: what an id begins with may be another's, too.
 fn is_of(path: &str, all: &[&str], id: &str) -> bool {
     let named = |rest: &str| rest.strip_prefix('/')?.split('/').next().map(str::to_owned);
     let meant = all.iter().find_map(|one| named(path.strip_prefix(one)?));
-    meant.is_some_and(|meant| !meant.is_empty() && id.starts_with(&meant))
+    meant.is_some_and(|meant| meant == id)
 }
 
 fn turn_away(problem: &Problem) -> Response {

@@ -19,13 +19,14 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use sluice_api::Problem;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, UnixListener};
+use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio_rustls::TlsAcceptor;
 use tower_service::Service as _;
 
 use crate::answer::refuse;
 use crate::caller::Caller;
+use crate::home_socket::HomeSocket;
 use crate::limits::{
     ANSWER_WITHIN, BYTES_OF_REQUEST, GREETING_WITHIN, HEAD_WITHIN, LARGEST_AT_SOCKET, LARGEST_OVER_TCP,
 };
@@ -80,7 +81,7 @@ impl Inside {
 /// Serves both doors until the engine ends, and then finishes what is being answered, within `farewell`.
 pub(crate) async fn serve(
     app: &Arc<App>,
-    socket: UnixListener,
+    socket: HomeSocket,
     network: Option<Network>,
     farewell: Duration,
 ) -> Result<(), Problem> {
@@ -153,11 +154,12 @@ async fn admit(State(app): State<Arc<App>>, request: Request<Body>, next: Next) 
     next.run(request).await
 }
 
-async fn accept_socket(inside: Inside, listener: UnixListener) {
+async fn accept_socket(inside: Inside, mut socket: HomeSocket) {
     let room = inside.app.socket.connections.clone();
-    let admitted = || async { (listener.accept().await, room.clone().acquire_owned().await) };
-    while let Some((accepted, place)) = inside.next(admitted()).await {
-        let (Ok((stream, _)), Ok(place)) = (accepted, place) else {
+    loop {
+        let admitted = async { (socket.accept().await, room.clone().acquire_owned().await) };
+        let Some((accepted, place)) = inside.next(admitted).await else { return };
+        let (Ok(stream), Ok(place)) = (accepted, place) else {
             tokio::time::sleep(PAUSE).await;
             continue;
         };

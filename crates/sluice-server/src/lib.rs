@@ -16,6 +16,7 @@ mod feed;
 mod follow;
 mod glob;
 mod grimoires;
+mod home_socket;
 mod keys;
 mod limits;
 mod live;

@@ -1,7 +1,6 @@
 //! The life of an engine: it takes its home, listens, and ends when it is told to. One in the background also ends when it
 //! has had nothing to do for long.
 
-use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
@@ -15,7 +14,6 @@ use sluice_home::lock::{Lock, NoLock};
 use sluice_home::log::Log;
 use sluice_home::places::Places;
 use sluice_home::service::Service;
-use tokio::net::UnixListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{Semaphore, watch};
 
@@ -23,6 +21,7 @@ use crate::answer::refuse;
 use crate::caller::Caller;
 use crate::door;
 use crate::feed::Feed;
+use crate::home_socket::HomeSocket;
 use crate::keys::Keys;
 use crate::limits::{MOST_CONNECTIONS, MOST_READING, Rates, Records};
 use crate::metrics::Counts;
@@ -250,15 +249,11 @@ async fn listen(
     ready: impl FnOnce(),
 ) -> Result<(), Problem> {
     let (socket, log) = (places.socket(), &app.log);
-    // We hold the lock, so whatever listens there is dead.
-    let _ = std::fs::remove_file(&socket);
     let unusable = |error: std::io::Error| {
         Problem::unavailable(format!("{} cannot be used: {error}", socket.display()))
             .hint("move it away, and try again")
     };
-    let listener = UnixListener::bind(&socket).map_err(unusable)?;
-    std::fs::set_permissions(&socket, std::fs::Permissions::from_mode(0o600)).map_err(unusable)?;
-    log.line(&format!("listens at {}", socket.display()));
+    let listener = HomeSocket::bind(places, lock, log).map_err(unusable)?;
     if let Some(url) = app.serves() {
         log.line(&format!("listens at {url}"));
         want_files();

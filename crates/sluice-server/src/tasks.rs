@@ -50,7 +50,12 @@ pub(crate) fn table() -> Table {
                 .answers::<TaskFile>(),
             file,
         )
-        .add(get("/v1/lifecycle/tasks/{id}/attach", "How to look at a task's session").answers::<Attach>(), attach)
+        .add(
+            get("/v1/lifecycle/tasks/{id}/attach", "How to attach to a task's session")
+                .answers::<Attach>()
+                .for_(For::Persons),
+            attach,
+        )
         .add(post("/v1/lifecycle/tasks/{id}/spawn", "Start a task's agent").answers::<TaskAnswer>(), spawn)
         .add(post("/v1/lifecycle/tasks/{id}/respawn", "Start a task's agent again").answers::<TaskAnswer>(), respawn)
         .add(post("/v1/lifecycle/tasks/{id}/cancel", "Give a task up").answers::<TaskAnswer>(), cancel)
@@ -159,7 +164,7 @@ async fn file((State(app), caller): Asked, Path(id): Path<String>, Query(wanted)
 }
 
 async fn attach((State(app), caller): Asked, Path(id): Path<String>) -> Response {
-    ask(app, caller, move |service, _| service.attach(&id)).await
+    ask(app, caller, move |service, who| service.attach(who, &id)).await
 }
 
 async fn spawn((State(app), caller): Asked, Path(id): Path<String>) -> Response {

@@ -5,7 +5,7 @@ use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sluice_api::client::{GONE, SILENT};
 use sluice_api::problem::Status;
@@ -20,6 +20,9 @@ pub(crate) const READY: &str = "ready";
 
 /// How long an engine may take to end.
 const FAREWELL: Duration = Duration::from_secs(20);
+
+/// How long it is waited between two looks for an engine that is there and does not answer.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// How many heaps the C library may divide an engine's memory into. Left to itself it makes eight for each core, and each
 /// keeps for ever about what the busiest threads on it once needed. It only reads this when a program begins.
@@ -53,8 +56,24 @@ pub(crate) fn running(places: &Places) -> Result<Option<Client>, Failure> {
     match client.health() {
         Ok(_) => Ok(Some(client)),
         Err(problem) if problem.code == SILENT => Err(problem.into()),
-        Err(_) => Ok(None),
+        Err(_) => found_again(places, client),
     }
+}
+
+/// An engine that has its home and is not found there ends, or is about to make its socket again.
+fn found_again(places: &Places, client: Client) -> Result<Option<Client>, Failure> {
+    let give_up = Instant::now() + FAREWELL;
+    while !Lock::wait_until_free(&places.lock(), PAUSE) {
+        if client.health().is_ok() {
+            return Ok(Some(client));
+        }
+        if Instant::now() >= give_up {
+            let message = "an engine uses this home, and cannot be reached at its socket";
+            return Err(Failure::new(Exit::Unavailable, "engine_unavailable", message)
+                .hint("the first line of `engine.lock` in the home is its process: end that, then try again"));
+        }
+    }
+    Ok(None)
 }
 
 /// The engine that `SLUICE_URL` names, else that of this home. If none runs here one is started; if an older one runs in

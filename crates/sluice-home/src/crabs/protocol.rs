@@ -2,9 +2,11 @@
 //!
 //! Everything is taken apart by name and without `..`: a field that is added does not compile until it is carried.
 
+use serde_json::Value;
 use sluice_api::Problem;
 use sluice_api::work::{
-    LITERAL, LONGEST_SUMMARY, LONGEST_VALUE, LONGEST_WORD, PROTOCOL, StepOrder, StepPermissions, StepReport, TokenUsage,
+    LARGEST_REPORT, LITERAL, LONGEST_PROGRESS, LONGEST_STDERR, LONGEST_SUMMARY, LONGEST_VALUE, LONGEST_WORD, PROTOCOL,
+    StepOrder, StepPermissions, StepReport, TokenUsage,
 };
 use sluice_core::lifecycle::Permissions;
 use sluice_core::recipe::{Data, FailureKind, Prompt, Work};
@@ -24,7 +26,7 @@ pub(crate) fn written(run_id: String, report: &Report) -> StepReport {
         Report::Failed { kind, error, outcome } => ("failed", Some(failure_word(*kind)), Some(error), outcome),
     };
     let Outcome { summary, result, output, exit_code, stderr, commit, usage } = outcome;
-    StepReport {
+    fitted(StepReport {
         protocol: Some(PROTOCOL),
         run_id,
         status: status.to_owned(),
@@ -37,7 +39,22 @@ pub(crate) fn written(run_id: String, report: &Report) -> StepReport {
         commit: commit.clone(),
         failure: failure.map(str::to_owned),
         error: error.cloned(),
+    })
+}
+
+/// The same as can be sent: bytes that are no text take six times as much in JSON. What was written besides goes first.
+fn fitted(report: StepReport) -> StepReport {
+    let is_large = |report: &StepReport| serde_json::to_string(report).map_or(0, |text| text.len()) > LARGEST_REPORT;
+    if !is_large(&report) {
+        return report;
     }
+    let shortened = StepReport { stderr: report.stderr.map(|text| cut(&text, LONGEST_PROGRESS)), ..report };
+    if !is_large(&shortened) {
+        return shortened;
+    }
+    let error = format!("its output is too large to be reported: more than {LARGEST_REPORT} bytes in JSON");
+    let (failure, output) = (Some(failure_word(FailureKind::Failed).to_owned()), Some(Value::Null));
+    StepReport { status: "failed".to_owned(), failure, error: Some(error), output, summary: None, ..shortened }
 }
 
 fn written_usage(usage: &Usage) -> TokenUsage {
@@ -112,7 +129,7 @@ pub(super) fn read(clean: &Clean, wanted: &StepReport) -> Result<Report, Problem
             None => Data::Text(cut(&said, LONGEST_VALUE)),
         },
         exit_code: *exit_code,
-        stderr: stderr.as_deref().map(|text| cut(&clean.text(text), LONGEST_SUMMARY)),
+        stderr: stderr.as_deref().map(|text| cut(&clean.text(text), LONGEST_STDERR)),
         commit: commit.clone(),
         usage: token_usage.map(|usage| Box::new(read_usage(usage))),
     };
@@ -253,6 +270,18 @@ mod tests {
             let sent = serde_json::to_string(&written("run".into(), &report)).unwrap();
             assert_eq!(read(&clean, &serde_json::from_str(&sent).unwrap()), Ok(report));
         }
+    }
+
+    #[test]
+    fn a_report_is_never_too_large_to_be_sent() {
+        let odd = "\u{1}".repeat(LONGEST_STDERR);
+        let sent = |output: &str| {
+            let (output, stderr) = (Data::Text(output.to_owned()), Some(odd.clone()));
+            written("run".into(), &Report::Completed(Outcome { output, stderr, ..outcome() }))
+        };
+        let (fits, too_large) = (sent("x"), sent(&odd.repeat(2)));
+        assert!(fits.stderr.is_some_and(|text| text.contains("bytes left out")) && fits.status == "completed");
+        assert!(too_large.status == "failed" && too_large.error.is_some_and(|why| why.contains("too large")));
     }
 
     #[test]

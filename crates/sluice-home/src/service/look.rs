@@ -16,8 +16,8 @@ use sluice_store::{Cursor, LARGEST_PAGE, Logged, Query};
 use sluice_worker::redact::shown_of;
 use sluice_worker::session::Stream;
 
-use super::Service;
 use super::page::Wanted;
+use super::{Service, Who};
 use crate::files::holds;
 use crate::ground::session_id;
 use crate::projects::{described, shown};
@@ -182,8 +182,9 @@ impl Service {
         Ok(History { events: shown.collect() })
     }
 
-    /// How to look into a task's session.
-    pub fn attach(&self, id: &str) -> Result<Attach, Problem> {
+    /// How to attach to a task's session. What is typed there is told to its agent, and that is for a person.
+    pub fn attach(&self, who: &Who, id: &str) -> Result<Attach, Problem> {
+        who.must_be_person("attaching to a session")?;
         let seen = self.ground.tasks.find(id)?;
         let no = |why: String| Problem::new(Status::Refused, RefusalCode::NotReady.as_str(), why);
         // The reviewer first: it is the one that is at work.

@@ -154,8 +154,18 @@ pub(crate) fn inherited(bench: &Workbench) -> BTreeMap<String, String> {
     environment.insert("SLUICE_HOME".into(), bench.places.home().display().to_string());
     let (name, value) = bench.within.assignment();
     environment.insert(name.into(), value);
+    environment.extend(PLAIN_GIT.map(|(name, value)| (name.to_owned(), value.to_owned())));
     environment
 }
+
+/// The work of an agent is what git shows of it to the next: neither other objects in the place of its own, nor a program that
+/// git starts with each look.
+const PLAIN_GIT: [(&str, &str); 4] = [
+    ("GIT_NO_REPLACE_OBJECTS", "1"),
+    ("GIT_CONFIG_COUNT", "1"),
+    ("GIT_CONFIG_KEY_0", "core.fsmonitor"),
+    ("GIT_CONFIG_VALUE_0", "false"),
+];
 
 /// Whether a variable is passed on. What ties a git to the repository in which a person called is of no use in a worktree.
 fn passes(set: &Env, name: &str) -> bool {

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::home::Home;
 use super::process;
-use super::recipes::{begin, fresh, grimoire};
+use super::recipes::{all_gone, begin, fresh, grimoire};
 use super::served::{Served, request, rest_of, token};
 
 /// Somebody who follows a path, with what came so far up to a line that holds this.
@@ -195,4 +195,17 @@ fn a_flood_of_progress_neither_fills_the_engine_nor_the_log() {
     let answer = served.ask("POST", "/v1/colonies", Some(&secret), &json!({ "name": "z".repeat(5 << 20) }).to_string());
     assert_eq!(answer.short(), "413 too_large");
     assert!(!process::carrying(&format!("SLUICE_HOME={}", home.place().display())).is_empty());
+}
+
+#[test]
+fn a_socket_that_is_removed_under_its_engine_is_made_again() {
+    let home = Home::new();
+    let engine = home.engine_pid();
+    let socket = home.place().join("engine.sock");
+    std::fs::remove_file(&socket).unwrap();
+    home.sluice(&["task", "list"]).done();
+    assert_eq!(home.engine_pid(), engine, "another engine was started");
+    std::fs::remove_file(&socket).unwrap();
+    assert_eq!(home.json(&["stop"])["stopped"], true);
+    all_gone(&[engine]);
 }

@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use super::home::{Home, run};
+use super::recipes::{begin, grimoire, settled, step};
 
 /// Everything that a shell, YAML, JSON, tmux or a terminal could take for something else.
 const HOSTILE: &str = "-x \"quoted\" 'single' $(touch PWNED) `touch PWNED` ; touch PWNED & | > PWNED \\ \\n %s #{pane_id} \
@@ -168,4 +169,32 @@ fn a_pipe_in_place_of_a_file_that_git_reads_holds_up_nobody() {
     assert_eq!(home.task(&id)["session"], "inactive");
     std::fs::remove_file(&pipe).unwrap();
     home.json(&["workspace", "gc"]);
+}
+
+#[test]
+fn an_agent_shows_the_next_one_no_other_work_than_it_did() {
+    let home = Home::new();
+    let mark = home.path("ran");
+    let steps = format!(
+        r#"steps:
+  - name: deceive
+    type: script
+    command: |
+      printf '#!/bin/sh\necho >> {mark}\n' > monitor; chmod +x monitor
+      git config core.fsmonitor "$PWD/monitor"
+      echo evil > run.sh; git add run.sh
+      git -c user.name=A -c user.email=a@example.invalid commit -qm run
+      git replace "$(git rev-parse HEAD:run.sh)" "$(echo good | git hash-object -w --stdin)"
+      rm -f {mark}
+  - name: look
+    type: script
+    needs: [deceive]
+    command: git status --short > {mark}.status; git show HEAD:run.sh
+"#,
+        mark = mark.display()
+    );
+    grimoire(&home, "mine", &steps);
+    let run = settled(&home, &begin(&home, &["mine"]));
+    assert_eq!(step(&run, "look")["output"], "evil", "{run:#}");
+    assert!(!mark.exists(), "git started the program of another agent");
 }

@@ -1,0 +1,74 @@
+//! The socket of a home, where everybody of this machine asks. Where it was removed under its engine it is made again:
+//! without it the engine can be neither asked nor ended.
+
+use std::io;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use sluice_home::lock::Lock;
+use sluice_home::log::Log;
+use sluice_home::places::Places;
+use tokio::net::{UnixListener, UnixStream};
+
+/// How often it is looked at while nobody comes.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// The socket of a home.
+pub(crate) struct HomeSocket {
+    path: PathBuf,
+    listener: UnixListener,
+    /// The file that has its name.
+    id: Option<(u64, u64)>,
+    /// By which the home is this engine's, and where that stands.
+    lock: (Arc<Lock>, PathBuf),
+    log: Arc<Log>,
+}
+
+impl HomeSocket {
+    /// Makes it. Whatever listens there is dead: the engine holds the lock.
+    pub(crate) fn bind(places: &Places, lock: &Arc<Lock>, log: &Arc<Log>) -> io::Result<HomeSocket> {
+        let path = places.socket();
+        let listener = bind(&path)?;
+        log.line(&format!("listens at {}", path.display()));
+        let (id, lock) = (id_of(&path), (lock.clone(), places.lock()));
+        Ok(HomeSocket { path, listener, id, lock, log: log.clone() })
+    }
+
+    /// The next who comes.
+    pub(crate) async fn accept(&mut self) -> io::Result<UnixStream> {
+        loop {
+            tokio::select! {
+                accepted = self.listener.accept() => return accepted.map(|(stream, _)| stream),
+                () = tokio::time::sleep(LOOK) => self.mend(),
+            }
+        }
+    }
+
+    /// Makes it again if it is not there any more, and the home still is this engine's.
+    fn mend(&mut self) {
+        let (lock, place) = &self.lock;
+        if id_of(&self.path) == self.id || !lock.is_at(place) {
+            return;
+        }
+        match bind(&self.path) {
+            Ok(listener) => {
+                self.log.line(&format!("{} was removed, and is made again", self.path.display()));
+                (self.listener, self.id) = (listener, id_of(&self.path));
+            }
+            Err(error) => self.log.line(&format!("{} cannot be made again: {error}", self.path.display())),
+        }
+    }
+}
+
+fn bind(path: &Path) -> io::Result<UnixListener> {
+    let _ = std::fs::remove_file(path);
+    let listener = UnixListener::bind(path)?;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
+    Ok(listener)
+}
+
+fn id_of(path: &Path) -> Option<(u64, u64)> {
+    path.symlink_metadata().ok().map(|about| (about.dev(), about.ino()))
+}
