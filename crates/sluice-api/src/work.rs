@@ -12,12 +12,14 @@ use serde_json::Value;
 
 /// The version of this protocol that this build speaks. Version 1 had no number, and reports without exit code, standard
 /// error, cached tokens and cost.
-pub const PROTOCOL: u32 = 2;
+pub const PROTOCOL: u32 = 3;
 /// The oldest version of the other side with which this build works.
 pub const OLDEST: u32 = 1;
 /// The first version in which each field of a report means just what it says; before, a missing value was read from the
 /// summary.
 pub const LITERAL: u32 = 2;
+/// The first version in which a worker asks for its turn before it brings work into the branch of the run.
+pub const MERGES: u32 = 3;
 
 /// Bytes of one line of progress.
 pub const LONGEST_PROGRESS: usize = 4 << 10;
@@ -267,6 +269,29 @@ pub struct StepProgress {
     pub token_usage: Option<TokenUsage>,
 }
 
+/// A worker has work to bring into the branch of the run, and asks whether it is its turn. One worker has it at a time, until
+/// it has reported, and those of a fan-out in the order of their items.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AskMergeTurn {
+    /// The attempt.
+    pub run_id: String,
+}
+
+/// Whether it is a worker's turn.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct MergeTurn {
+    /// The attempt.
+    pub run_id: String,
+    /// It is; otherwise ask again in a moment.
+    pub ready: bool,
+    /// The commit at which the work of the run stands now, to be merged with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+}
+
+/// The code of the refusal of a report whose worker does not have the turn.
+pub const NO_MERGE_TURN: &str = "no_merge_turn";
+
 /// What a model used. A number that is missing is not known, and not zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TokenUsage {
@@ -318,6 +343,9 @@ pub struct StepReport {
     /// The commit at which the work stands now, where the next step starts.
     #[serde(default)]
     pub commit: Option<String>,
+    /// The commit of the run with which the work was merged, as the answer to [`AskMergeTurn`] named it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub onto: Option<String>,
     /// How it failed: `failed`, `timeout`, `crashed` or `lost`.
     #[serde(default)]
     pub failure: Option<String>,

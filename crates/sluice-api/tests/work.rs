@@ -7,8 +7,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use sluice_api::work::{
-    Dispatched, Envelope, FromWorker, Heartbeat, HeartbeatAnswered, HeldSteps, PROTOCOL, StepOrder, StepPermissions,
-    StepProgress, StepReport, StepStart, ToWorker, TokenUsage, works_with,
+    AskMergeTurn, Dispatched, Envelope, FromWorker, Heartbeat, HeartbeatAnswered, HeldSteps, MergeTurn, PROTOCOL,
+    StepOrder, StepPermissions, StepProgress, StepReport, StepStart, ToWorker, TokenUsage, works_with,
 };
 
 fn file(version: u32, name: &str) -> PathBuf {
@@ -91,6 +91,7 @@ fn report() -> StepReport {
         exit_code: Some(3),
         stderr: Some("full\n".into()),
         commit: Some("0123456789abcdef0123456789abcdef01234567".into()),
+        onto: Some("76543210fedcba9876543210fedcba9876543210".into()),
         failure: Some("failed".into()),
         error: Some("exit code 3".into()),
     }
@@ -118,6 +119,9 @@ fn this_build_sends_what_the_golden_files_say() {
     let progress = StepProgress { run_id: "brew-7".into(), progress_message: Some("half".into()), token_usage };
     is_golden("progress", &about(FromWorker::Progress(progress)));
     is_golden("finished", &about(FromWorker::Finished(Box::new(report()))));
+    is_golden("merge-turn-asked", &AskMergeTurn { run_id: "brew-7".into() });
+    let commit = Some("76543210fedcba9876543210fedcba9876543210".into());
+    is_golden("merge-turn", &MergeTurn { run_id: "brew-7".into(), ready: true, commit });
 }
 
 /// Each file of an earlier version is one that its builds have sent.
@@ -132,6 +136,9 @@ fn what_earlier_versions_send_is_read() {
     let report: StepReport = serde_json::from_str(&stored(1, "finished")).unwrap();
     assert_eq!((report.protocol, report.exit_code, report.status.as_str()), (None, None, "completed"));
     assert_eq!(report.token_usage.unwrap().prompt_tokens, Some(12));
+    let finished: Envelope<FromWorker> = serde_json::from_str(&stored(2, "finished")).unwrap();
+    let FromWorker::Finished(report) = finished.kind else { panic!("it is a report") };
+    assert_eq!((report.protocol, report.exit_code, report.onto), (Some(2), Some(3), None));
 }
 
 /// A side that is older ignores what it does not know, and so does this one.

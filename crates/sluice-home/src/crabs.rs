@@ -3,6 +3,7 @@
 //!
 //! The engine decides who gets what ([`sluice_engine::scheduler`]) and when it is lost; this remembers what it said.
 
+mod merge_turn;
 pub(crate) mod presence;
 pub(crate) mod protocol;
 mod speech;
@@ -76,6 +77,8 @@ struct Crab {
     instance: Option<String>,
     /// It is there, or may come back in a moment.
     is_awaited: bool,
+    /// It finishes what it is at, and takes no more.
+    is_finishing: bool,
 }
 
 /// A part of a step that a crab holds.
@@ -91,6 +94,10 @@ struct Job {
     reports: Option<String>,
     /// When its progress was last written down.
     progressed: Option<i64>,
+    /// It may bring its work into the branch of the run.
+    has_turn: bool,
+    /// It is done, and waits for the items before it.
+    waits_for_turn: bool,
 }
 
 impl Job {

@@ -37,6 +37,7 @@ mod merges;
 mod mirrors;
 pub mod missions;
 mod patrols;
+mod perform;
 pub mod places;
 mod programs;
 pub mod projects;

@@ -7,9 +7,10 @@
 
 mod job;
 mod leftovers;
+mod worktrees;
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -76,6 +77,8 @@ pub struct Worker {
     crab: String,
     /// Which of those that have this name: a home that was copied is another.
     identity: Identity,
+    /// The version of the work protocol that the engine speaks.
+    engine_speaks: AtomicU32,
     stage: AtomicU8,
     inner: Mutex<Inner>,
     changed: Condvar,
@@ -131,8 +134,9 @@ impl Worker {
         let keeper = bench.places.home().join(KEEPER);
         sluice_worker::taskfile::write(&keeper, &own)
             .map_err(|error| Problem::fault(format!("{} cannot be written: {error}", keeper.display())))?;
-        let (stage, inner) = (AtomicU8::new(WORKING), Mutex::default());
-        Ok(Arc::new(Worker { bench, client, hiring, crab, identity, stage, inner, changed: Condvar::new() }))
+        let (engine_speaks, stage, inner) = (AtomicU32::new(OLDEST), AtomicU8::new(WORKING), Mutex::default());
+        let changed = Condvar::new();
+        Ok(Arc::new(Worker { bench, client, hiring, crab, identity, engine_speaks, stage, inner, changed }))
     }
 
     /// What the engine knows it by.
@@ -257,10 +261,11 @@ impl Worker {
             "protocol": PROTOCOL,
         });
         let crab = self.client.post::<Crab>("/v1/crabs/register", &wanted)?;
+        let theirs = crab.protocol.unwrap_or(1);
+        self.engine_speaks.store(theirs, Ordering::Relaxed);
         if works_with(crab.protocol) {
             return Ok(());
         }
-        let theirs = crab.protocol.unwrap_or(1);
         let message = format!(
             "the engine speaks version {theirs} of the work protocol; this worker speaks {OLDEST} to {PROTOCOL}"
         );

@@ -23,8 +23,15 @@ use crate::whole::only_looks;
 /// What is there for everybody.
 const OPEN: [&str; 1] = ["/healthz"];
 /// Here workers say something.
-const FOR_WORKERS: [&str; 6] =
-    ["/v1/crabs", "/v1/runs/start", "/v1/runs/update", "/v1/runs/complete", "/v1/ws/crab", "/v1/scheduler"];
+const FOR_WORKERS: [&str; 7] = [
+    "/v1/crabs",
+    "/v1/runs/start",
+    "/v1/runs/update",
+    "/v1/runs/merge-turn",
+    "/v1/runs/complete",
+    "/v1/ws/crab",
+    "/v1/scheduler",
+];
 /// Here they look, and nowhere else.
 const SEEN_BY_WORKERS: [&str; 8] = [
     "/v1/colonies",

@@ -13,7 +13,7 @@ use sluice_api::control::{
     AttemptEnded, AttemptStarted, AttemptUpdated, Colony, ControlStatus, Crab, Mission, MissionShown, MissionTask,
     Ticked,
 };
-use sluice_api::work::{StepProgress, StepReport, StepStart};
+use sluice_api::work::{AskMergeTurn, MergeTurn, StepProgress, StepReport, StepStart};
 use sluice_home::colonies::NewColony;
 use sluice_home::crabs::Register;
 use sluice_home::missions::NewMission;
@@ -48,6 +48,13 @@ fn attempts_table() -> Table {
                 .answers::<AttemptUpdated>()
                 .for_(For::Workers),
             update,
+        )
+        .add(
+            post("/v1/runs/merge-turn", "Ask for the turn to bring work into the branch of the run")
+                .takes::<AskMergeTurn>()
+                .answers::<MergeTurn>()
+                .for_(For::Workers),
+            turn,
         )
         .add(
             post("/v1/runs/complete", "A crab says how it ended")
@@ -168,6 +175,10 @@ async fn start((State(app), caller): Asked, body: Bytes) -> Response {
 
 async fn update((State(app), caller): Asked, body: Bytes) -> Response {
     ask(app, caller, move |service, who| service.update_attempt(who, &said(&body)?)).await
+}
+
+async fn turn((State(app), caller): Asked, body: Bytes) -> Response {
+    ask(app, caller, move |service, who| service.merge_turn(who, &said(&body)?)).await
 }
 
 async fn complete((State(app), caller): Asked, body: Bytes) -> Response {

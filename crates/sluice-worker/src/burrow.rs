@@ -1,5 +1,6 @@
-//! The worktree of a mission on a machine that has no checkout of its own: made from the repository's remote, and brought
-//! back there after every step.
+//! The worktree of a run on a machine that has no checkout of its own: made from the repository's remote, and brought back
+//! there after every step. A step that writes while others do has one of its own; where the run has moved on meanwhile, both
+//! are merged.
 //!
 //! A mirror of the remote is kept beside the worktrees, so that only news is fetched. Nothing is ever forced over commits
 //! that were not seen, and what an earlier attempt left behind is kept as that of any worktree is: under
@@ -10,6 +11,7 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 
 use crate::git::{Call, Git, GitError, Repository, said};
+use crate::merge::{Turn, commit_tree, merged_tree};
 use crate::workspace::{Pool, WorkspaceName};
 
 /// A folder to work in.
@@ -24,9 +26,15 @@ pub struct Burrow {
 #[derive(Debug)]
 struct Shared {
     repository: Repository,
+    /// The branch of the run.
     branch: String,
     /// Where the remote's branch was when it was last seen; nothing if it was not there.
     seen: Option<String>,
+    /// The branch that a step has to itself.
+    own: String,
+    /// Of which run, and whether the worktree is its step's alone.
+    run: String,
+    is_own: bool,
 }
 
 /// What is wanted.
@@ -38,6 +46,10 @@ pub struct Wanted<'a> {
     pub run: &'a str,
     /// The branch that its work is on.
     pub branch: &'a str,
+    /// The name of the step's own worktree and branch.
+    pub own: &'a str,
+    /// Whether it works there, and not in the run's.
+    pub is_own: bool,
     /// Where the repository is; a plain folder unless given.
     pub remote: Option<&'a str>,
     /// Where to start; where the remote's default branch is unless given.
@@ -49,7 +61,11 @@ pub struct Wanted<'a> {
 impl Burrow {
     /// Makes a burrow ready, or finds it.
     pub fn open(git: &Git, wanted: &Wanted<'_>) -> Result<Burrow, GitError> {
-        let folder = wanted.root.join("burrows").join(format!("mission-{}", wanted.run));
+        let name = match wanted.is_own {
+            true => format!("part-{}", wanted.own),
+            false => format!("mission-{}", wanted.run),
+        };
+        let folder = wanted.root.join("burrows").join(name);
         let Some(remote) = wanted.remote else {
             std::fs::create_dir_all(&folder).map_err(GitError::file("make", &folder))?;
             return Ok(Burrow { folder, shared: None });
@@ -64,23 +80,41 @@ impl Burrow {
             };
             place(&repository, &folder, wanted, &start)?;
         }
-        Ok(Burrow { folder, shared: Some(Shared { repository, branch: wanted.branch.to_owned(), seen }) })
+        let Wanted { run, branch, own, is_own, .. } = *wanted;
+        let (run, branch, own) = (run.to_owned(), branch.to_owned(), own_branch(own));
+        Ok(Burrow { folder, shared: Some(Shared { repository, branch, seen, own, run, is_own }) })
     }
 
-    /// Commits everything and brings it to the remote. The commit that it stands at then. Where somebody else has pushed
-    /// meanwhile, `is_ours` says whether the work is still ours: then what they pushed is kept here and replaced there.
-    pub fn save(&self, message: &str, is_ours: impl FnOnce() -> bool) -> Result<Option<String>, GitError> {
-        let Some(Shared { repository, branch, seen }) = &self.shared else { return Ok(None) };
+    /// Commits everything. The commit that it stands at then; nothing without a remote.
+    pub fn commit(&self, message: &str) -> Result<Option<String>, GitError> {
+        let Some(Shared { repository, .. }) = &self.shared else { return Ok(None) };
         repository.commit_all(&self.folder, message)?;
-        let head = repository.head(&self.folder)?;
-        let refspec = format!("{head}:refs/heads/{branch}");
+        repository.head(&self.folder).map(Some)
+    }
+
+    /// Brings a commit of this worktree to the run's branch on the remote, merged with the commit at which the run's work
+    /// stands. The commit that the branch is at then. Where something else was pushed meanwhile, `is_ours` says whether the
+    /// turn is still ours: then that is kept here and replaced there.
+    pub fn bring(
+        &self,
+        commit: &str,
+        onto: Option<&str>,
+        message: &str,
+        is_ours: impl FnOnce() -> bool,
+    ) -> Result<Option<String>, GitError> {
+        let Some(shared @ Shared { repository, branch, seen, .. }) = &self.shared else { return Ok(None) };
+        let new = match onto {
+            Some(onto) => self.merged(shared, commit, &known(repository, onto)?, message)?,
+            None => commit.to_owned(),
+        };
+        let refspec = format!("{new}:refs/heads/{branch}");
         let push = |seen: &Option<String>| {
             let lease = format!("--force-with-lease=refs/heads/{branch}:{}", seen.as_deref().unwrap_or_default());
             repository.call().network().args(["push", "--quiet", &lease, "--", "origin", &refspec]).answer()
         };
         // What a lost attempt brought there is not where this one began, and would be gone.
         match seen {
-            Some(theirs) if !repository.is_ancestor(theirs, &head)? => keep(repository, branch, theirs)?,
+            Some(theirs) if !repository.is_ancestor(theirs, &new)? => keep(repository, branch, theirs)?,
             Some(_) | None => {}
         }
         let mut ended = push(seen)?;
@@ -88,15 +122,66 @@ impl Burrow {
             fetch(repository.call(), branch)?;
             let now = repository.commit(&format!("refs/remotes/origin/{branch}"))?;
             if now != *seen && is_ours() {
-                now.iter().try_for_each(|theirs| keep(repository, branch, theirs))?;
+                now.iter().try_for_each(|theirs| match repository.is_ancestor(theirs, &new)? {
+                    true => Ok(()),
+                    false => keep(repository, branch, theirs),
+                })?;
                 ended = push(&now)?;
             }
         }
         match ended.code {
-            Some(0) => Ok(Some(head)),
+            Some(0) => Ok(Some(new)),
             _ => Err(GitError::Push { remote: "origin".into(), what: format!("`{branch}`"), said: said(&ended) }),
         }
     }
+
+    /// Two commits in one: that of the run first. Nothing is checked out.
+    fn merged(&self, shared: &Shared, commit: &str, onto: &str, message: &str) -> Result<String, GitError> {
+        let Shared { repository, branch, own, .. } = shared;
+        if repository.is_ancestor(onto, commit)? {
+            return Ok(commit.to_owned());
+        }
+        if repository.is_ancestor(commit, onto)? {
+            return Ok(onto.to_owned());
+        }
+        let turn = Turn::of(repository, &self.folder)?;
+        let tree = merged_tree(&turn, (own, branch), None, onto, commit)?;
+        commit_tree(repository, &tree, &[onto, commit], message)
+    }
+
+    /// Brings a commit to the step's own branch on the remote: it is not the run's, and is not to be lost either. The branch.
+    pub fn put_apart(&self, commit: &str) -> Result<Option<String>, GitError> {
+        let Some(Shared { repository, own, .. }) = &self.shared else { return Ok(None) };
+        let refspec = format!("+{commit}:refs/heads/{own}");
+        let ended = repository.call().network().args(["push", "--quiet", "--", "origin", &refspec]).answer()?;
+        match ended.code {
+            Some(0) => Ok(Some(own.clone())),
+            _ => Err(GitError::Push { remote: "origin".into(), what: format!("`{own}`"), said: said(&ended) }),
+        }
+    }
+
+    /// Whether a commit holds nothing but where the step began.
+    pub fn is_start(&self, commit: &str, start: Option<&str>) -> Result<bool, GitError> {
+        let Some(Shared { repository, .. }) = &self.shared else { return Ok(true) };
+        let start = match start {
+            Some(start) => start.to_owned(),
+            None => repository.default_commit()?,
+        };
+        repository.is_ancestor(commit, &start)
+    }
+
+    /// Removes a worktree that was its step's alone. What would be lost is kept.
+    pub fn discard(self) -> Result<(), GitError> {
+        let Some(Shared { repository, own, run, is_own: true, .. }) = self.shared else { return Ok(()) };
+        let (pool, name) = pool(repository, &self.folder)?;
+        pool.destroy(&name, &run)?;
+        pool.delete_branch(&own, &run).map(drop)
+    }
+}
+
+/// The branch that a step has to itself.
+fn own_branch(own: &str) -> String {
+    format!("sluice/part-{own}")
 }
 
 /// Removes the burrows that `is_old` says so of and that hold nothing which their remote does not have. Gives their folders.
@@ -145,7 +230,8 @@ fn mirror(git: &Git, wanted: &Wanted<'_>, remote: &str) -> Result<Repository, Gi
         std::fs::rename(&draft, &folder).map_err(GitError::file("put in place", &folder))?;
     }
     let call = git.at(&folder).network().args(["fetch", "--quiet", "--prune", "--no-tags", "--", "origin"]);
-    call.args(["+refs/heads/*:refs/remotes/origin/*", "^refs/heads/sluice/run-*"]).run()?;
+    let others = ["^refs/heads/sluice/run-*", "^refs/heads/sluice/part-*"];
+    call.arg("+refs/heads/*:refs/remotes/origin/*").args(others).run()?;
     fetch(git.at(&folder), branch)?;
     if wanted.commit.is_none() {
         // Without a default branch of the remote's, `main` or `master` is taken.
@@ -172,7 +258,9 @@ fn fetch(call: Call, branch: &str) -> Result<(), GitError> {
 
 /// Puts the worktree where the step is to start. What is there is kept.
 fn place(repository: &Repository, folder: &Path, wanted: &Wanted<'_>, start: &str) -> Result<(), GitError> {
-    let Wanted { run, branch, .. } = wanted;
+    let Wanted { run, .. } = wanted;
+    let own = own_branch(wanted.own);
+    let branch = if wanted.is_own { own.as_str() } else { wanted.branch };
     if folder.join(".git").exists() {
         let (pool, name) = pool(repository.clone(), folder)?;
         return pool.restart(&name, run, branch, start);

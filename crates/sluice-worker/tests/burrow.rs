@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use sluice_worker::burrow::{Burrow, Wanted};
-use sluice_worker::git::Git;
+use sluice_worker::git::{Git, GitError};
 
 const BRANCH: &str = "sluice/run-m1";
 
@@ -46,13 +46,30 @@ impl World {
         git(&self.remote(), &["rev-parse", BRANCH])
     }
 
+    /// The burrow of one step of the mission on one of the machines.
+    fn own(&self, machine: &str, own: &str, commit: Option<&str>) -> Burrow {
+        let (root, remote) = (self.folder.path().join(machine), self.remote());
+        std::fs::create_dir_all(&root).unwrap();
+        let (remote, goes_on) = (remote.to_str(), false);
+        let wanted = Wanted { root: &root, run: "m1", branch: BRANCH, own, is_own: true, remote, commit, goes_on };
+        Burrow::open(&Git::default(), &wanted).unwrap()
+    }
+
     /// The burrow of the mission on one of the machines.
     fn open(&self, machine: &str, commit: Option<&str>, goes_on: bool) -> Burrow {
         let (root, remote) = (self.folder.path().join(machine), self.remote());
         std::fs::create_dir_all(&root).unwrap();
-        let wanted = Wanted { root: &root, run: "m1", branch: BRANCH, remote: remote.to_str(), commit, goes_on };
+        let remote = remote.to_str();
+        let wanted =
+            Wanted { root: &root, run: "m1", branch: BRANCH, own: "m1-0", is_own: false, remote, commit, goes_on };
         Burrow::open(&Git::default(), &wanted).unwrap()
     }
+}
+
+/// Commits, and brings it to the remote.
+fn save(burrow: &Burrow, message: &str, is_ours: impl FnOnce() -> bool) -> Result<Option<String>, GitError> {
+    let Some(commit) = burrow.commit(message)? else { return Ok(None) };
+    burrow.bring(&commit, None, message, is_ours)
 }
 
 fn write(burrow: &Burrow, name: &str) {
@@ -69,17 +86,17 @@ fn the_next_step_starts_on_another_machine_where_this_one_ended() {
     let one = world.open("one", None, false);
     assert!(holds(&one, "README"));
     write(&one, "plan");
-    let commit = one.save("plan", || panic!("nobody else pushed")).unwrap().unwrap();
+    let commit = save(&one, "plan", || panic!("nobody else pushed")).unwrap().unwrap();
     assert_eq!(world.tip(), commit);
 
     let two = world.open("two", Some(&commit), false);
     assert!(holds(&two, "plan"));
     write(&two, "code");
-    let next = two.save("implement", || panic!("nobody else pushed")).unwrap().unwrap();
+    let next = save(&two, "implement", || panic!("nobody else pushed")).unwrap().unwrap();
 
     let one = world.open("one", Some(&next), false);
     assert!(holds(&one, "plan") && holds(&one, "code"));
-    assert_eq!(one.save("review", || panic!("nobody else pushed")).unwrap().unwrap(), next, "nothing was changed");
+    assert_eq!(save(&one, "review", || panic!("nobody else pushed")).unwrap().unwrap(), next, "nothing was changed");
 }
 
 #[test]
@@ -100,16 +117,16 @@ fn whoever_is_late_does_not_replace_what_counts_and_what_counts_replaces_it() {
     let world = World::new();
     let (late, current) = (world.open("one", None, false), world.open("two", None, false));
     write(&current, "right");
-    let counts = current.save("right", || panic!("nobody else pushed")).unwrap().unwrap();
+    let counts = save(&current, "right", || panic!("nobody else pushed")).unwrap().unwrap();
     write(&late, "wrong");
-    assert!(late.save("wrong", || false).is_err());
+    assert!(save(&late, "wrong", || false).is_err());
     assert_eq!(world.tip(), counts);
 
     let (late, current) = (world.open("one", Some(&counts), false), world.open("two", Some(&counts), false));
     write(&late, "wrong");
-    let wrong = late.save("wrong", || panic!("nobody else pushed")).unwrap().unwrap();
+    let wrong = save(&late, "wrong", || panic!("nobody else pushed")).unwrap().unwrap();
     write(&current, "right again");
-    let counts = current.save("right again", || true).unwrap().unwrap();
+    let counts = save(&current, "right again", || true).unwrap().unwrap();
     assert_eq!(world.tip(), counts);
     assert_eq!(git(&current.folder, &["show", &format!("{wrong}:wrong")]), "wrong", "it is kept");
 }
@@ -117,10 +134,19 @@ fn whoever_is_late_does_not_replace_what_counts_and_what_counts_replaces_it() {
 #[test]
 fn without_a_repository_it_is_a_plain_folder() {
     let folder = tempfile::tempdir().unwrap();
-    let wanted = Wanted { root: folder.path(), run: "m1", branch: BRANCH, remote: None, commit: None, goes_on: false };
+    let wanted = Wanted {
+        root: folder.path(),
+        run: "m1",
+        branch: BRANCH,
+        own: "m1-0",
+        is_own: false,
+        remote: None,
+        commit: None,
+        goes_on: false,
+    };
     let burrow = Burrow::open(&Git::default(), &wanted).unwrap();
     write(&burrow, "x");
-    assert_eq!(burrow.save("x", || true).unwrap(), None);
+    assert_eq!(save(&burrow, "x", || true).unwrap(), None);
     assert!(holds(&burrow, "x"));
 }
 
@@ -129,10 +155,10 @@ fn what_a_lost_attempt_had_brought_there_is_kept_when_another_begins_before_it()
     let world = World::new();
     let lost = world.open("one", None, false);
     write(&lost, "lost");
-    let wrong = lost.save("lost", || panic!("nobody else pushed")).unwrap().unwrap();
+    let wrong = save(&lost, "lost", || panic!("nobody else pushed")).unwrap().unwrap();
     let current = world.open("two", None, false);
     write(&current, "right");
-    let counts = current.save("right", || panic!("nobody pushed meanwhile")).unwrap().unwrap();
+    let counts = save(&current, "right", || panic!("nobody pushed meanwhile")).unwrap().unwrap();
     assert_eq!(world.tip(), counts);
     let kept = git(&current.folder, &["for-each-ref", "--format=%(objectname)", "refs/sluice/keep"]);
     assert_eq!(kept, wrong, "it stays reachable here");
@@ -149,7 +175,7 @@ fn an_old_burrow_is_removed_only_if_the_remote_has_all_of_it() {
     git(&burrow.folder, &["add", "."]);
     git(&burrow.folder, &["commit", "--quiet", "-m", "work"]);
     assert!(forget(true).is_empty(), "it is not pushed");
-    let commit = burrow.save("work", || panic!("nobody else pushed")).unwrap().unwrap();
+    let commit = save(&burrow, "work", || panic!("nobody else pushed")).unwrap().unwrap();
     assert!(forget(false).is_empty(), "it is not old");
     assert_eq!(forget(true), std::slice::from_ref(&burrow.folder));
     assert!(!burrow.folder.exists());
@@ -183,4 +209,38 @@ fn what_git_does_not_show_of_a_lost_attempt_is_kept_too() {
     let kept = git(&anew.folder, &["for-each-ref", "--format=%(refname)", "refs/sluice/keep/m1/1"]);
     assert_eq!(git(&anew.folder, &["show", &format!("{kept}:README")]), "coffee\nmore");
     assert_eq!(git(&anew.folder, &["show", &format!("{kept}:.gitignore")]), "*.log");
+}
+
+#[test]
+fn steps_that_write_at_the_same_time_come_together_or_stay_apart() {
+    let world = World::new();
+    let start = git(&world.remote(), &["rev-parse", "main"]);
+    let (one, two) = (world.own("one", "m1-0-item-0", None), world.own("two", "m1-0-item-1", None));
+    let third = world.own("one", "m1-0-item-2", Some(&start));
+    assert_ne!(one.folder, third.folder, "each has a worktree of its own on one machine");
+    let ours = || panic!("it is its turn");
+    write(&one, "a");
+    let first = one.bring(&one.commit("a").unwrap().unwrap(), None, "a", ours).unwrap().unwrap();
+    write(&two, "b");
+    let work = two.commit("b").unwrap().unwrap();
+    let second = two.bring(&work, Some(&first), "b", || true).unwrap().unwrap();
+    assert_eq!(world.tip(), second);
+    assert_eq!(git(&world.remote(), &["ls-tree", "--name-only", &second]), "README\na\nb");
+    let parents = git(&world.remote(), &["rev-list", "--parents", "-1", &second]);
+    assert_eq!(parents, format!("{second} {first} {work}"));
+    // What is in conflict changes nothing, and is where it can be found.
+    std::fs::write(third.folder.join("a"), "other").unwrap();
+    let work = third.commit("c").unwrap().unwrap();
+    let refused = third.bring(&work, Some(&second), "c", || true).unwrap_err();
+    assert!(matches!(refused, GitError::Conflict { .. }), "{refused}");
+    assert_eq!(third.put_apart(&work).unwrap().as_deref(), Some("sluice/part-m1-0-item-2"));
+    assert_eq!(git(&world.remote(), &["rev-parse", "sluice/part-m1-0-item-2"]), work);
+    assert_eq!(world.tip(), second);
+    // One that did nothing moves nothing.
+    let none = world.own("two", "m1-0-item-3", Some(&first));
+    let same = none.bring(&none.commit("d").unwrap().unwrap(), Some(&second), "d", || true).unwrap();
+    assert_eq!(same.as_ref(), Some(&second));
+    let folder = third.folder.clone();
+    third.discard().unwrap();
+    assert!(!folder.exists());
 }

@@ -2,8 +2,9 @@
 
 use super::effect::Part;
 use super::input::{Given, Report};
+use super::plan::Plan;
 use crate::machine::Moment;
-use crate::recipe::{Data, FailureKind, StepId};
+use crate::recipe::{Data, FailureKind, StepId, Work};
 
 /// What happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -193,6 +194,19 @@ pub enum Event {
 }
 
 impl Event {
+    /// The commit that a report has brought the work to. The end of a loop and of a fan-out says again what one of its parts
+    /// said, and the work may have gone on since.
+    pub(super) fn brought_to(&self, plan: &Plan) -> Option<&String> {
+        match self {
+            Event::PartEnded { result: Ok(outcome), .. } => outcome.commit.as_ref(),
+            Event::StepCompleted { step, outcome, .. } => match plan.recipe.step(*step).work {
+                Work::AgentLoop { .. } | Work::ParallelAgents { .. } => None,
+                Work::Agent { .. } | Work::Script { .. } | Work::Gate { .. } | Work::Task(_) => outcome.commit.as_ref(),
+            },
+            _ => None,
+        }
+    }
+
     /// The step it is about, if it is about one alone.
     pub fn step(&self) -> Option<StepId> {
         match self {

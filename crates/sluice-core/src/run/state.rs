@@ -31,6 +31,8 @@ pub struct RunState {
     pub items: BTreeMap<(StepId, u32), ItemState>,
     /// How many questions have been asked.
     pub questions: u32,
+    /// The commit at which its work stands, as the report said that counted last and named one.
+    pub work: Option<String>,
     pub(super) at_hand: AtHand,
 }
 
@@ -341,17 +343,26 @@ impl RunState {
         questions: u32,
     ) -> Self {
         let at_hand = AtHand::of(plan, &steps);
-        RunState { given, started, end, ending: None, steps, items, questions, at_hand }
+        RunState { given, started, end, ending: None, steps, items, questions, work: None, at_hand }
     }
 
     /// Records an event.
     pub fn apply(&mut self, plan: &Plan, event: &Event) {
         record::record(self, plan, event);
+        if let Some(commit) = event.brought_to(plan) {
+            self.work = Some(commit.clone());
+        }
     }
 
     /// The step `id`.
     pub fn step(&self, id: StepId) -> &StepState {
         &self.steps[id.0 as usize]
+    }
+
+    /// Whether an item of a fan-out that stands before this one has not ended.
+    pub fn has_open_before(&self, step: StepId, item: u32) -> bool {
+        let mut before = self.items.range((step, 0)..(step, item));
+        before.any(|(_, it)| matches!(it.status, ItemStatus::Waiting | ItemStatus::Running))
     }
 
     /// The word for where the run is.

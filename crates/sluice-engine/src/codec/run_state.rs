@@ -44,6 +44,8 @@ struct StoredHeader {
     end: Option<StoredEnd>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     ending: Option<StoredEnd>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    work: Option<String>,
 }
 
 /// The bytes of the header.
@@ -55,6 +57,7 @@ pub fn write_header(state: &RunState, definition: &str) -> Vec<u8> {
         questions: state.questions,
         end: state.end.as_ref().map(Into::into),
         ending: state.ending.as_ref().map(Into::into),
+        work: state.work.clone(),
     })
 }
 
@@ -94,6 +97,7 @@ pub fn read(plan: &Plan, header: &[u8], rows: &[(RowKey, Vec<u8>)]) -> Result<Ru
     let end = header.end.map(Into::into);
     let mut state = RunState::restore(plan, given, Moment(header.started), end, steps, items, header.questions);
     state.ending = header.ending.map(Into::into);
+    state.work = header.work;
     Ok(state)
 }
 

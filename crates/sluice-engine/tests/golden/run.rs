@@ -472,6 +472,9 @@ fn states() {
     let mut ending = run(None, step(StepStatus::Ready), ItemStatus::Waiting);
     ending.ending = Some(End::Cancelled { reason: "not needed".into() });
     samples.push(("header.ending".to_owned(), ending));
+    let mut at_work = run(None, step(StepStatus::Ready), ItemStatus::Waiting);
+    at_work.work = Some("9f2c1d7".into());
+    samples.push(("header.at_a_commit".to_owned(), at_work));
     let left = StepState { since: 1, left: Some(outcome()), ..step(StepStatus::Failed(Failure::Aborted)) };
     samples.push(("step.left".to_owned(), run(None, left, ItemStatus::Waiting)));
     let mut lost = run(None, step(StepStatus::Ready), ItemStatus::Waiting);

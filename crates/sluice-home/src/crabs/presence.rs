@@ -14,7 +14,7 @@ use sluice_engine::host::Clock;
 use sluice_engine::reactor::Message;
 use sluice_engine::workers::{Offer, WorkerId};
 
-use super::{Crab, Crabs, Post};
+use super::{Crab, Crabs, Inner, Post};
 use crate::clock::new_id;
 use crate::colonies;
 use crate::ground::Ground;
@@ -72,6 +72,7 @@ impl Crabs {
                 registered_at_ms: entry["registered_at_ms"].as_i64().unwrap_or(0),
                 instance: entry["instance"].as_str().map(str::to_owned),
                 is_awaited: is_present,
+                is_finishing: false,
             };
             // Earlier a worker's token could register for this machine's own work; it gets none any more.
             if is_present && !(crab.colony == LOCAL && crab.keeper.is_some()) {
@@ -118,6 +119,7 @@ impl Crabs {
             registered_at_ms: ground.clock.now().0,
             instance: wanted.instance.clone(),
             is_awaited: true,
+            is_finishing: false,
         };
         let crowd = self.too_many_of(keeper, &id)?;
         let entries = self.too_many().into_iter().chain(crowd).map(|old| (format!("crab/{old}"), None));
@@ -246,7 +248,8 @@ impl Crabs {
         if !ground.may_act() {
             return;
         }
-        if let (true, Some(crab)) = (sign.finishing, self.inner().crabs.get(id)) {
+        if let (true, Some(crab)) = (sign.finishing, self.inner().crabs.get_mut(id)) {
+            crab.is_finishing = true;
             offer(ground, id, crab, 0);
         }
         let Some(at) = &sign.dispatches else { return self.heard(ground, id) };
@@ -351,6 +354,23 @@ fn entry(crab: &Crab) -> Value {
         "colony_id": crab.colony, "name": crab.name, "role": crab.role, "keeper": crab.keeper,
         "instance": crab.instance, "present": crab.is_present, "listens": crab.listens.is_some(), "registered_at_ms": crab.registered_at_ms,
     })
+}
+
+impl Crabs {
+    /// Tells the engine again what a crab can take, as it is now.
+    pub(super) fn offer_again(&self, ground: &Ground, id: &str) {
+        self.inner().offer_again(ground, id);
+    }
+}
+
+impl Inner {
+    /// The same. What only waits for others keeps nothing from being done.
+    pub(super) fn offer_again(&self, ground: &Ground, id: &str) {
+        if let Some(crab) = self.crabs.get(id).filter(|crab| crab.is_present && !crab.is_finishing) {
+            let waiting = self.jobs.values().filter(|job| job.crab == id && job.waits_for_turn).count();
+            offer(ground, id, crab, 1 + waiting);
+        }
+    }
 }
 
 /// Tells the engine what a crab can take.

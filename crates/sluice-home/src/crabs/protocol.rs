@@ -37,6 +37,7 @@ pub(crate) fn written(run_id: String, report: &Report) -> StepReport {
         exit_code: *exit_code,
         stderr: stderr.clone(),
         commit: commit.clone(),
+        onto: None, // who brings it in knows
         failure: failure.map(str::to_owned),
         error: error.cloned(),
     })
@@ -96,10 +97,11 @@ pub(super) fn read(clean: &Clean, wanted: &StepReport) -> Result<Report, Problem
         exit_code,
         stderr,
         commit,
+        onto,
         failure,
         error,
     } = wanted;
-    let words = [("result", word), ("commit", commit), ("failure", failure)];
+    let words = [("result", word), ("commit", commit), ("onto", onto), ("failure", failure)];
     if let Some((name, _)) = words.into_iter().find(|(_, it)| it.as_ref().is_some_and(|it| it.len() > LONGEST_WORD)) {
         return Err(Problem::bad_request(format!("`{name}` has more than {LONGEST_WORD} bytes")));
     }
@@ -234,8 +236,12 @@ fn folder_in(work: &Work) -> Vec<String> {
     command.environment.iter().filter(|(_, path)| is_folder(path)).map(|(name, _)| name.as_str().to_owned()).collect()
 }
 
-/// Where the work of a run stands: the commit of the step that ended last.
-fn tip(seen: &SeenRun) -> Option<&str> {
+/// The commit at which the work of a run stands. A run that an earlier version stored does not say: there it is the commit
+/// of the step that ended last.
+pub(super) fn tip(seen: &SeenRun) -> Option<&str> {
+    if let Some(work) = &seen.state.work {
+        return Some(work);
+    }
     let ended =
         seen.state.steps.iter().filter_map(|state| Some((state.ended?, state.latest.as_ref()?.commit.as_ref()?)));
     ended.max_by_key(|(at, _)| *at).map(|(_, commit)| commit.as_str())

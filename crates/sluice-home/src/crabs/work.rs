@@ -9,7 +9,7 @@ use sluice_api::work::{
 };
 use sluice_core::machine::RefusalCode;
 use sluice_core::recipe::StepId;
-use sluice_core::run::{Effect, StepStatus};
+use sluice_core::run::{Effect, Report, StepStatus};
 use sluice_engine::actor::Outcome as Reported;
 use sluice_engine::codec::run_effect;
 use sluice_engine::host::Clock;
@@ -21,6 +21,7 @@ use super::{Crabs, Job, Over, task_id, usual_name};
 use crate::bounds::cut;
 use crate::colonies;
 use crate::ground::Ground;
+use crate::hands::run::listed;
 use crate::house::{forget, note, replace, settle};
 use crate::runs::{self, SeenRun};
 use crate::service::{refused, wait};
@@ -50,6 +51,8 @@ impl Crabs {
             attempt,
             reports: None,
             progressed: None,
+            has_turn: false,
+            waits_for_turn: false,
         };
         inner.jobs.insert(*dispatch, job);
         Some(*dispatch)
@@ -59,6 +62,7 @@ impl Crabs {
     pub(crate) fn withdrawn(&self, ground: &Ground, dispatch: u64) -> Option<String> {
         let mut inner = self.inner();
         let job = inner.jobs.remove(&dispatch)?;
+        inner.offer_again(ground, &job.crab);
         if job.progressed.is_some() {
             forget(ground, &progress_of(dispatch));
         }
@@ -223,7 +227,7 @@ impl Crabs {
     }
 
     /// The attempt of this name, and what is known of its end.
-    fn attempt(&self, ground: &Ground, keeper: Option<&str>, run_id: &str) -> Result<Attempt, Problem> {
+    pub(super) fn attempt(&self, ground: &Ground, keeper: Option<&str>, run_id: &str) -> Result<Attempt, Problem> {
         let found = {
             let inner = self.inner();
             let mut held = inner.jobs.iter().filter(|(_, job)| inner.sees(keeper, &job.crab));
@@ -325,6 +329,7 @@ impl Crabs {
                 None => Err(late()),
             };
         };
+        self.must_have_turn(ground, dispatch, wanted)?;
         let (mission, task) = self.about(ground, dispatch)?;
         let held = self.inner().jobs.get_mut(&dispatch).map(|job| {
             job.reports = Some(wanted.status.clone());
@@ -332,8 +337,13 @@ impl Crabs {
         });
         let (stream, effect, performed) = held.ok_or_else(late)?;
         let Some(reporter) = ground.reporter.get() else { return Err(Problem::unavailable("the engine is starting")) };
+        let mut report = report;
         if let Ok(Some(seen)) = ground.tasks.load_run(&mission) {
             let setting = seen.setting();
+            report = match report {
+                Report::Completed(outcome) => Report::Completed(listed(&setting, &performed, outcome)),
+                failed @ Report::Failed { .. } => failed,
+            };
             crate::evidence::begin(ground, &setting, &performed).end(ground, &setting, &performed, &report);
         }
         let outcome = Reported::Run(report);
@@ -366,14 +376,14 @@ fn is_starting(ground: &Ground) -> bool {
     ground.reporter.get().is_none_or(|reporter| !reporter.has_taken_up())
 }
 
-struct Attempt {
-    crab: String,
+pub(super) struct Attempt {
+    pub(super) crab: String,
     /// Its handing-out, while it is under way.
-    held: Option<u64>,
+    pub(super) held: Option<u64>,
     /// It is over, and its report was taken, which said this.
     counted_as: Option<String>,
 }
 
-fn late() -> Problem {
+pub(super) fn late() -> Problem {
     refused(&too_late())
 }

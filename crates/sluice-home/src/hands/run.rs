@@ -3,7 +3,6 @@
 //! Each performance has a name made of its run, step, attempt and part. Asked for again after a crash, a living agent is
 //! adopted; a script is ended first and then run again.
 
-mod agent;
 mod script;
 pub(crate) mod task;
 mod workspace;
@@ -13,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sluice_api::problem::{Problem, Status};
+use sluice_core::lifecycle::Permissions;
 use sluice_core::recipe::Work as StepWork;
 use sluice_core::run::effect::key;
 use sluice_core::run::{Effect, Given, Job, Outcome, Part, Perform, Report};
@@ -24,11 +24,13 @@ use super::errand::{NotYet, Place};
 use crate::evidence;
 use crate::ground::Ground;
 use crate::lists;
+use crate::perform::Access;
 use crate::runs::{SeenRun, Setting, performance};
 use crate::spans;
 use crate::undone::{Failed, Unavailable, Undone, settled};
 use crate::workbench::{Order, Performed, Voice, Work, reported, sweep};
 
+use workspace::LocalWorktrees;
 pub(crate) use workspace::{branch as workspace_branch, pool_of as workspace_pool};
 pub(crate) use worktree::{Planned, Worktrees, plan as plan_worktree};
 
@@ -177,16 +179,41 @@ fn perform(ground: &Arc<Ground>, setting: &Setting, wanted: &Perform, name: &str
         Job::Script(script) | Job::Gate(script) => {
             let folder = PathBuf::from(setting.folder());
             let performed = ground.perform(&order(setting, wanted, name, folder, Work::Script(script.clone())));
-            let (recipe, step) = (&setting.plan.recipe, setting.plan.recipe.step(wanted.step));
-            performed.map(|outcome| Outcome { output: lists::output(recipe, step, outcome.output), ..outcome })
+            performed.map(|outcome| listed(setting, wanted, outcome))
         }
-        Job::Agent { prompt, .. } => seen().and_then(|seen| agent::work(ground, &seen, wanted, name, prompt)),
-        Job::Arbiter { prompt, .. } => seen().and_then(|seen| agent::judge(ground, &seen, wanted, name, prompt)),
+        Job::Agent { prompt, .. } | Job::Arbiter { prompt, .. } => {
+            seen().and_then(|seen| agent(ground, &seen, wanted, name, prompt))
+        }
         Job::Task { .. } => match seen() {
             Ok(seen) => return task::create(ground, &seen, wanted, name),
             Err(undone) => Err(undone),
         },
     })
+}
+
+/// An agent that does the work of a step, or of a part of it, or judges it.
+fn agent(ground: &Arc<Ground>, seen: &SeenRun, wanted: &Perform, name: &str, prompt: &str) -> Performed {
+    let trees = LocalWorktrees { ground, seen, wanted, name };
+    let access = Access::of_agent(wanted.part, wanted.own_workspace, wanted.permissions);
+    crate::perform::perform(&trees, access, |folder| {
+        // Who works is told the folder that it works in; who judges, that of the work.
+        let prompt = match access {
+            Access::Shared | Access::Looks => prompt.to_owned(),
+            Access::Own => prompt.replace(seen.folder(), &folder.display().to_string()),
+        };
+        let order = order(&seen.setting(), wanted, name, folder.to_owned(), Work::Agent { prompt });
+        let permissions = if access == Access::Looks { Permissions::Reduced } else { order.permissions };
+        ground.perform(&Order { permissions, ..order })
+    })
+}
+
+/// What a script gave, with the list in the place of its text that a fan-out goes over.
+pub(crate) fn listed(setting: &Setting, wanted: &Perform, outcome: Outcome) -> Outcome {
+    let (recipe, step) = (&setting.plan.recipe, setting.plan.recipe.step(wanted.step));
+    match wanted.job {
+        Job::Script(_) | Job::Gate(_) => Outcome { output: lists::output(recipe, step, outcome.output), ..outcome },
+        Job::Agent { .. } | Job::Arbiter { .. } | Job::Task { .. } => outcome,
+    }
 }
 
 /// What the workbench is told to do.

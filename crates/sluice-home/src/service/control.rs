@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use sluice_api::Problem;
-use sluice_api::work::{Heartbeat, StepProgress, StepReport, StepStart};
+use sluice_api::work::{AskMergeTurn, Heartbeat, MergeTurn, StepProgress, StepReport, StepStart};
 use sluice_core::run::Kind;
 use sluice_engine::host::Clock;
 
@@ -123,6 +123,11 @@ impl Service {
     /// A crab says how it is going.
     pub fn update_attempt(&self, who: &Who, wanted: &StepProgress) -> Result<Value, Problem> {
         self.ground.crabs.update(&self.ground, who.keeper("work on a mission")?, wanted)
+    }
+
+    /// A crab asks whether it is its turn to bring work into the branch of a mission.
+    pub fn merge_turn(&self, who: &Who, wanted: &AskMergeTurn) -> Result<MergeTurn, Problem> {
+        self.ground.crabs.turn(&self.ground, who.keeper("work on a mission")?, wanted)
     }
 
     /// A crab says how it ended.

@@ -6,41 +6,42 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use sluice_api::Problem;
-use sluice_api::work::{StepOrder, StepPermissions, StepProgress, StepStart};
+use sluice_api::work::{NO_MERGE_TURN, StepOrder, StepPermissions, StepReport, StepStart};
 use sluice_core::lifecycle::Permissions;
 use sluice_core::recipe::FailureKind;
 use sluice_core::run::effect::Script;
-use sluice_core::run::{Outcome, Report};
-use sluice_worker::burrow::{Burrow, Wanted};
-use sluice_worker::git::{Git, GitError};
+use sluice_core::run::{Outcome, Part, Report};
+use sluice_worker::git::GitError;
 use sluice_worker::passing::Passing;
 use sluice_worker::session::{Failure, Keeper, SessionId, boot_ms};
 
+use super::worktrees::RemoteWorktrees;
 use super::{FIRST_PAUSE, LONGEST_PAUSE, Worker, is_passing};
 use crate::crabs::protocol::written;
-use crate::hands::run::workspace_branch;
+use crate::perform::{Access, perform};
 use crate::projects::described;
 use crate::service::burrow;
 use crate::spans;
-use crate::undone::Unavailable;
-use crate::workbench::{Order, Voice, Work, Workbench, reported};
+use crate::undone::{Unavailable, Undone};
+use crate::workbench::{Order, Performed, Voice, Work, Workbench, reported};
 
 /// A step that was assigned.
 pub(super) struct Job {
     pub(super) order: Order,
-    mission: String,
-    task: String,
-    title: String,
+    pub(super) mission: String,
+    pub(super) task: String,
+    pub(super) title: String,
     dispatch: u64,
     /// Where the repository is, and where to start there.
-    repository: Option<String>,
-    commit: Option<String>,
+    pub(super) repository: Option<String>,
+    pub(super) commit: Option<String>,
     /// Where the engine's name for the worktree stands, and has to be made the folder that it has here.
     named: Named,
-    /// It may not change the work.
-    only_looks: bool,
+    /// How it uses the work of its run.
+    pub(super) access: Access,
     /// Who keeps what runs, and for how long after a sign that was answered.
     keeper: Keeper,
     /// Until when it is this worker's for sure.
@@ -72,38 +73,37 @@ impl Job {
             script,
             environment,
             attempt,
-            part: _, // stands in the name of the performance
+            part,
             performance,
             harness,
             permissions,
-            own_workspace: _, // not obeyed yet: every step of a mission works on the branch of its run
+            own_workspace,
             repo,
             commit,
-            lease_ms: _,
-            away_ms: _, // both are in `keeper`
+            lease_ms: _, // is in `keeper`
+            away_ms: _,
             agent_token,
         } = order;
         let work = match script {
             Some(script) => Work::Script(Script { script, environment: environment.unwrap_or_default() }),
             None => Work::Agent { prompt },
         };
-        let mut voice = vec![("SLUICE_URL".to_owned(), url.to_owned())];
-        voice.extend(agent_token.map(|token| ("SLUICE_TOKEN".to_owned(), token)));
-        voice.extend(std::env::var("SLUICE_CA").ok().map(|file| ("SLUICE_CA".to_owned(), file)));
-        let usual = std::env::var("SLUICE_HARNESS").ok();
+        let permissions = allowed(permissions, is_arbiter);
+        let access = match &work {
+            Work::Script(_) => Access::Shared,
+            Work::Agent { .. } if is_arbiter => Access::Looks,
+            Work::Agent { .. } => Access::of_agent(part_called(&part), own_workspace, permissions),
+        };
         let order = Order {
             name: performance,
             run: mission_id.clone(),
             step: step_id,
             attempt,
             role,
-            harness: [harness, usual].into_iter().flatten().find(|name| !name.is_empty()),
-            permissions: match permissions {
-                StepPermissions::Full if !is_arbiter => Permissions::Full,
-                StepPermissions::Full | StepPermissions::Reduced => Permissions::Reduced,
-            },
+            harness: harness_of(harness),
+            permissions,
             folder: PathBuf::new(),
-            voice: Voice::Elsewhere { environment: voice },
+            voice: voice(url, agent_token),
             keeper: None,
             work,
         };
@@ -116,7 +116,7 @@ impl Job {
             repository: repo,
             commit,
             named: Named { name: worktree_path, at: worktree_at, variables: worktree_in },
-            only_looks: is_arbiter,
+            access,
             keeper,
             until_ms: AtomicU64::new(0),
             is_given_back: AtomicBool::new(false),
@@ -163,7 +163,7 @@ impl Job {
         boot_ms() < self.until_ms.load(Ordering::Relaxed)
     }
 
-    fn is_given_back(&self) -> bool {
+    pub(super) fn is_given_back(&self) -> bool {
         self.is_given_back.load(Ordering::Relaxed)
     }
 
@@ -190,63 +190,53 @@ impl Worker {
         if let Err(problem) = self.insist(job, "/v1/runs/start", &begin) {
             return self.bench.log.line(&format!("{} is not begun: {}", job.task, problem.message));
         }
-        let report = self.report_of(job);
+        let trees = RemoteWorktrees::new(self, job);
+        let report = self.report_of(&trees, job);
         if job.is_given_back() || self.is_leaving() {
             return;
         }
-        let failed = |error| Report::Failed { kind: FailureKind::Failed, error, outcome: Outcome::default() };
-        let report = written(run_id, &report.unwrap_or_else(failed));
-        if let Err(problem) = self.insist(job, "/v1/runs/complete", &report) {
+        let failed = |kind, error: String| Report::Failed { kind, error, outcome: Outcome::default() };
+        let report = report.unwrap_or_else(|Unavailable(why)| failed(FailureKind::Failed, why));
+        let report = StepReport { onto: trees.merged_with(), ..written(run_id.clone(), &report) };
+        let reported = match self.insist(job, "/v1/runs/complete", &report) {
+            // Something else was brought in since, which only happens around a restart of the engine: the step is made again.
+            Err(problem) if problem.code == NO_MERGE_TURN => {
+                let lost = written(run_id, &failed(FailureKind::Lost, problem.message));
+                self.insist(job, "/v1/runs/complete", &lost)
+            }
+            reported => reported,
+        };
+        if let Err(problem) = reported {
             self.bench.log.line(&format!("{} does not count: {}", job.task, problem.message));
         }
     }
 
     /// What came of a step, with the commit at which the work stands now.
-    fn report_of(&self, job: &Job) -> Result<Report, String> {
-        let id = SessionId::new(&job.order.name)?;
-        let goes_on = !matches!(self.bench.sessions.adopt(&id), Err(Failure::Unknown(_)));
-        let branch = workspace_branch(&job.mission);
-        let wanted = Wanted {
-            root: self.bench.places.home(),
-            run: &job.mission,
-            branch: &branch,
-            remote: job.repository.as_deref(),
-            commit: job.commit.as_deref(),
-            goes_on,
-        };
-        let burrow = self.patiently(job, || Burrow::open(&Git::default(), &wanted))?;
-        self.until_kept(job);
-        if job.is_given_back() {
-            return Err("it is not this worker's any more".into());
-        }
-        let keeper = Keeper { until_ms: job.until_ms.load(Ordering::Relaxed), ..job.keeper.clone() };
-        let work = job.named.made(&job.order.work, &burrow.folder.display().to_string());
-        let order = Order { folder: burrow.folder.clone(), keeper: Some(keeper), work, ..job.order.clone() };
-        let kind = match &order.work {
+    fn report_of(&self, trees: &RemoteWorktrees<'_>, job: &Job) -> Result<Report, Unavailable> {
+        let Order { run, step, attempt, .. } = &job.order;
+        let kind = match &job.order.work {
             Work::Script(_) => "script",
-            Work::Agent { .. } if job.only_looks => "arbiter",
+            Work::Agent { .. } if job.access == Access::Looks => "arbiter",
             Work::Agent { .. } => "agent",
         };
-        let span = spans::step(&order.run, &order.step, order.attempt, kind);
-        let report = self.performed(job, &order)?;
-        spans::step_ended(span, &report);
-        self.bench.performed(&order.name);
-        if job.only_looks || job.is_given_back() {
-            return Ok(report); // what an arbiter changed is not where the next step starts
-        }
-        if !self.is_still_ours(job) {
-            return Err("it is not this worker's any more".into());
-        }
-        let message = format!("{}: {}", job.mission, job.title);
-        let commit = self.patiently(job, || burrow.save(&message, || self.is_still_ours(job)));
-        match (commit, report) {
-            (Ok(commit), Report::Completed(outcome)) => Ok(Report::Completed(Outcome { commit, ..outcome })),
-            (Ok(commit), Report::Failed { kind, error, outcome }) => {
-                Ok(Report::Failed { kind, error, outcome: Outcome { commit, ..outcome } })
+        let span = spans::step(run, step, *attempt, kind);
+        let performed = perform(trees, job.access, |folder| {
+            self.until_kept(job);
+            if job.is_given_back() {
+                return Err(not_ours().into());
             }
-            (Err(why), Report::Completed(_)) => Err(format!("its work cannot be handed on: {why}")),
-            (Err(_), report @ Report::Failed { .. }) => Ok(report),
-        }
+            let keeper = Keeper { until_ms: job.until_ms.load(Ordering::Relaxed), ..job.keeper.clone() };
+            let work = job.named.made(&job.order.work, &folder.display().to_string());
+            let order = Order { folder: folder.to_owned(), keeper: Some(keeper), work, ..job.order.clone() };
+            let performed = self.performed(job, &order);
+            if job.is_given_back() || self.is_leaving() {
+                return Err(not_ours().into());
+            }
+            performed
+        });
+        let report = reported(&self.bench, performed)?;
+        spans::step_ended(span, &report);
+        Ok(report)
     }
 
     /// Waits until the step is this worker's for sure: nothing is begun that would be paused at once.
@@ -258,13 +248,14 @@ impl Worker {
 
     /// Tries again for a while: a remote may be away for a moment, and the git of a worker that was killed may still be at
     /// the same mirror. What the machine is short of is waited for as long as the step is this worker's.
-    fn patiently<T>(&self, job: &Job, act: impl Fn() -> Result<T, GitError>) -> Result<T, String> {
+    pub(super) fn patiently<T>(&self, job: &Job, act: impl Fn() -> Result<T, GitError>) -> Result<T, GitError> {
         let mut wait = FIRST_PAUSE;
         loop {
             match act() {
                 Ok(done) => return Ok(done),
-                Err(error) if job.is_given_back() || self.is_leaving() => return Err(described(&error)),
-                Err(error) if wait > LONGEST_PAUSE && !error.is_passing() => return Err(described(&error)),
+                Err(error @ (GitError::Conflict { .. } | GitError::Unresolved { .. })) => return Err(error),
+                Err(error) if job.is_given_back() || self.is_leaving() => return Err(error),
+                Err(error) if wait > LONGEST_PAUSE && !error.is_passing() => return Err(error),
                 Err(error) => self.bench.log.line(&format!("{} is tried again: {}", job.task, described(&error))),
             }
             self.pause(wait.min(LONGEST_PAUSE));
@@ -273,33 +264,41 @@ impl Worker {
     }
 
     /// Carries an order out. What cannot be begun now is tried again, for as long as the step is this worker's.
-    fn performed(&self, job: &Job, order: &Order) -> Result<Report, String> {
+    fn performed(&self, job: &Job, order: &Order) -> Performed {
         let mut wait = FIRST_PAUSE;
-        loop {
-            match reported(&self.bench, self.bench.perform(order)) {
-                Ok(report) => return Ok(report),
-                Err(_) if job.is_given_back() || self.is_leaving() => {
-                    return Err("it is not this worker's any more".into());
+        let performed = loop {
+            match self.bench.perform(order) {
+                Err(Undone::Unavailable(_)) if job.is_given_back() || self.is_leaving() => {
+                    return Err(not_ours().into());
                 }
-                Err(Unavailable(why)) => self.bench.log.line(&format!("{} is tried again: {why}", job.task)),
+                Err(Undone::Unavailable(Unavailable(why))) => {
+                    self.bench.log.line(&format!("{} is tried again: {why}", job.task));
+                }
+                performed => break performed,
             }
             self.pause(wait);
             wait = (wait * 2).min(LONGEST_PAUSE);
-        }
-    }
-
-    /// Asks before anything is brought to the remote: what a lost attempt has made must not stand in the way there.
-    fn is_still_ours(&self, job: &Job) -> bool {
-        self.insist(job, "/v1/runs/update", &StepProgress { run_id: job.run_id(&self.crab), ..StepProgress::default() })
-            .is_ok()
+        };
+        self.bench.performed(&order.name);
+        performed
     }
 
     /// Asks until somebody answers. An answer that says no is an answer.
     fn insist(&self, job: &Job, path: &str, body: &impl Serialize) -> Result<(), Problem> {
+        self.insist_on::<Value>(job, path, body).map(drop)
+    }
+
+    /// The same, with the answer.
+    pub(super) fn insist_on<T: DeserializeOwned>(
+        &self,
+        job: &Job,
+        path: &str,
+        body: &impl Serialize,
+    ) -> Result<T, Problem> {
         let mut wait = FIRST_PAUSE;
         loop {
-            match self.client.post::<Value>(path, body) {
-                Ok(_) => return Ok(()),
+            match self.client.post::<T>(path, body) {
+                Ok(answer) => return Ok(answer),
                 Err(problem) if !is_passing(&problem) => return Err(problem),
                 Err(problem) if job.is_given_back() || self.is_leaving() => return Err(problem),
                 Err(_) => self.pause(wait),
@@ -307,6 +306,38 @@ impl Worker {
             wait = (wait * 2).min(LONGEST_PAUSE);
         }
     }
+}
+
+/// What the agent of a step may do. One that judges may only look.
+fn allowed(permissions: StepPermissions, is_arbiter: bool) -> Permissions {
+    match (permissions, is_arbiter) {
+        (StepPermissions::Full, false) => Permissions::Full,
+        (StepPermissions::Full | StepPermissions::Reduced, _) => Permissions::Reduced,
+    }
+}
+
+/// The agent program of a step: the one that it names, else the one that this worker was started with.
+fn harness_of(named: Option<String>) -> Option<String> {
+    let usual = std::env::var("SLUICE_HARNESS").ok();
+    [named, usual].into_iter().flatten().find(|name| !name.is_empty())
+}
+
+/// How a session speaks to an engine elsewhere.
+fn voice(url: &str, agent_token: Option<String>) -> Voice {
+    let mut environment = vec![("SLUICE_URL".to_owned(), url.to_owned())];
+    environment.extend(agent_token.map(|token| ("SLUICE_TOKEN".to_owned(), token)));
+    environment.extend(std::env::var("SLUICE_CA").ok().map(|file| ("SLUICE_CA".to_owned(), file)));
+    Voice::Elsewhere { environment }
+}
+
+/// A part, by its name. One that this build does not know is none that writes beside others.
+fn part_called(name: &str) -> Part {
+    Part::parse(name).unwrap_or(Part::Whole)
+}
+
+/// Why nothing is done or said about a step that is not this worker's any more.
+pub(super) fn not_ours() -> Unavailable {
+    Unavailable("it is not this worker's any more".to_owned())
 }
 
 /// The engine's name for a run's worktree, and where it stands in what is to be done.

@@ -13,6 +13,7 @@ use sluice_worker::git::Git;
 use sluice_worker::session::{SessionId, boot_ms};
 
 use super::Worker;
+use crate::perform::own_name;
 
 /// What nobody has touched for so long is removed.
 const OLD: Duration = Duration::from_secs(7 * 24 * 60 * 60);
@@ -66,8 +67,13 @@ impl Worker {
         let ids = self.bench.sessions.list().unwrap_or_default();
         let living: Vec<&SessionId> = ids.iter().filter(|id| self.bench.sessions.is_living(id)).collect();
         let is_free = |folder: &Path| {
-            let name = folder.file_name().and_then(|name| name.to_str()?.strip_prefix("mission-"));
-            name.is_some_and(|run| !living.iter().any(|id| id.as_str().starts_with(&format!("{run}."))))
+            let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            let is_at = |id: &SessionId| match (name.strip_prefix("mission-"), name.strip_prefix("part-")) {
+                (Some(run), _) => id.as_str().starts_with(&format!("{run}.")),
+                (None, Some(own)) => own_name(id.as_str()) == own,
+                (None, None) => true,
+            };
+            !living.iter().any(|id| is_at(id))
         };
         let removed =
             burrow::forget(&Git::default(), self.bench.places.home(), |folder| is_old(folder) && is_free(folder));

@@ -191,6 +191,8 @@ fn missions(api: &mut Described) {
     let run = id_of(&api.does("POST", "/v1/runs/start", &begun.to_string()), "/run_id");
     assert_eq!(api.does("GET", "/v1/crabs", "")[0]["current_run_id"], run.as_str());
     api.does("POST", "/v1/runs/update", &json!({ "run_id": run, "progress_message": "half of it" }).to_string());
+    let turn = api.does("POST", "/v1/runs/merge-turn", &json!({ "run_id": run }).to_string());
+    assert_eq!(turn, json!({ "run_id": run, "ready": true }));
     let ended = json!({ "run_id": run, "status": "completed", "summary": "planned" }).to_string();
     for _ in 0..2 {
         api.does("POST", "/v1/runs/complete", &ended);

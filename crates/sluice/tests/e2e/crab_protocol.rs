@@ -178,8 +178,8 @@ fn a_worker_of_a_version_that_the_engine_does_not_speak_is_refused() {
     assert_eq!(refused.short(), "409 protocol_too_old");
     assert_eq!(refused.json()["hint"], "update the worker", "{refused:?}");
     // One that is later speaks the engine's version, which it is told; one that says nothing is a crab of the document.
-    for known in [json!(2), json!(3), Value::Null] {
-        assert_eq!(register(known).json()["protocol"], 2);
+    for known in [json!(2), json!(3), json!(9), Value::Null] {
+        assert_eq!(register(known).json()["protocol"], 3);
     }
 }
 
@@ -253,4 +253,34 @@ fn a_connection_is_closed_with_the_reason() {
     plane.served.terminate();
     assert_eq!(second.closed(), 1001);
     assert_eq!(plane.served.ended(), Some(0));
+}
+
+/// What several crabs of one mission have made comes together one after the other, and a report that was merged with
+/// something older does not count.
+#[test]
+fn a_report_counts_if_its_work_was_merged_with_where_the_mission_stands() {
+    let plane = Plane::new();
+    plane.register("any", "any", &plane.secret);
+    let mission = plane.mission();
+    let begin = |step: &str| {
+        plane.ask("POST", "/v1/scheduler/tick", &Value::Null);
+        let begun = json!({ "mission_id": mission, "task_id": format!("{mission}.{step}"), "crab_id": "any" });
+        text(&plane.ask("POST", "/v1/runs/start", &begun), "run_id")
+    };
+    let commit = |letter: &str| letter.repeat(40);
+    let run = begin("plan");
+    let turn = plane.ask("POST", "/v1/runs/merge-turn", &json!({ "run_id": run }));
+    assert_eq!(turn, json!({ "run_id": run, "ready": true }), "nothing stands anywhere yet");
+    let report = |onto: Value| {
+        let report = json!({
+            "run_id": run, "status": "completed", "protocol": 3, "commit": commit("a"), "onto": onto, "summary": "planned",
+        });
+        plane.served.ask("POST", "/v1/runs/complete", Some(&plane.secret), &report.to_string())
+    };
+    assert_eq!(report(json!(commit("b"))).short(), "409 no_merge_turn");
+    assert_eq!(report(Value::Null).short(), "200");
+    // The next one is told where it stands.
+    let next = begin("implement");
+    let turn = plane.ask("POST", "/v1/runs/merge-turn", &json!({ "run_id": next }));
+    assert_eq!(turn, json!({ "run_id": next, "ready": true, "commit": commit("a") }));
 }

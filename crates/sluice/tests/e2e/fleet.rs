@@ -1,7 +1,7 @@
 //! Workers as processes of their own: a mission from its beginning to its end, and what becomes of it when a worker or the
 //! engine is killed, told to end, or not let in.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::process;
 use super::reef::{Reef, text};
@@ -247,4 +247,41 @@ fn an_agent_on_a_worker_is_told_the_folder_it_works_in() {
     let plan = seen["tasks"].as_array().unwrap().iter().find(|task| task["step_id"] == "plan").unwrap();
     let folder = std::path::PathBuf::from(text(plan, "summary"));
     assert!(folder.is_absolute() && folder.join(".git").exists(), "{}: {plan:#}", folder.display());
+}
+
+/// The items of a fan-out come together in their order. A worker that waits for an item before its own can be the only one
+/// that is left to do it.
+#[test]
+fn a_worker_that_waits_for_its_turn_does_what_it_waits_for() {
+    let reef = Reef::new(IMPATIENT, None);
+    std::fs::write(reef.home.path("with-shell"), "").unwrap();
+    let begins = reef.home.pipe("begins");
+    let steps = format!(
+        "name: each
+steps:
+  - name: each
+    type: parallel-agents
+    max_concurrent: 2
+    for_each: [a, b]
+    prompt: |
+      if test ${{item}} = a && mkdir {}; then echo > {}; exec sleep 600; fi
+      echo ${{item}} > ${{item}}.txt
+  - {{name: after, type: script, command: cat a.txt b.txt}}
+",
+        reef.home.path("was-here").display(),
+        begins.path()
+    );
+    std::fs::write(reef.home.path("prompts/workflows/each.yml"), steps).unwrap();
+    let ann = reef.hire("ann", "any");
+    let mission = reef.mission("each");
+    begins.hear();
+    let ben = reef.hire("ben", "any");
+    // The second item is done, and waits.
+    reef.until_event(&mission, "attempt.started", 2);
+    ann.kill();
+    assert!(reef.ended(&mission).starts_with("completed: "), "{}", reef.look(&mission));
+    let run = &reef.ask("GET", &format!("/v1/recipe/runs/{mission}"), &Value::Null)["run"];
+    assert_eq!(run["steps"][1]["output"], "a\nb", "{run:#}");
+    let holders = reef.events(&["--correlation", &mission, "--type", "attempt.ended"]);
+    assert!(holders.iter().all(|event| event["actor"] == ben.crab.as_str()), "{holders:#?}");
 }

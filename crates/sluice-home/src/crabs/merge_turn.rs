@@ -1,0 +1,95 @@
+//! Whose turn it is to bring work into the branch of a run.
+//!
+//! Workers on several machines do steps of one run at the same time, and what they made has to come together: the one that
+//! has the turn merges with where the work stands, and keeps the turn until its report is stored. Items of a fan-out have
+//! it in their order, so that what comes of a fan-out does not depend on who is faster. Nothing of this is stored: after a
+//! restart of the engine a report counts if it was merged with where the work stands, whoever has the turn by then.
+
+use std::sync::Arc;
+
+use sluice_api::problem::{Problem, Status};
+use sluice_api::work::{AskMergeTurn, MERGES, MergeTurn, NO_MERGE_TURN, StepReport};
+use sluice_core::run::Part;
+
+use super::protocol::tip;
+use super::work::late;
+use super::{Crabs, Inner};
+use crate::ground::Ground;
+
+impl Crabs {
+    /// A crab asks for the turn.
+    pub fn turn(
+        &self,
+        ground: &Arc<Ground>,
+        keeper: Option<&str>,
+        wanted: &AskMergeTurn,
+    ) -> Result<MergeTurn, Problem> {
+        let attempt = self.attempt(ground, keeper, &wanted.run_id)?;
+        let dispatch = attempt.held.ok_or_else(late)?;
+        let not_yet = MergeTurn { run_id: wanted.run_id.clone(), ready: false, commit: None };
+        let (mission, step, part) = {
+            let inner = self.inner();
+            let job = inner.jobs.get(&dispatch).ok_or_else(late)?;
+            (job.mission.clone(), job.wanted.step, job.wanted.part)
+        };
+        let waits = match part {
+            Part::Item(item) => crate::missions::find(ground, &mission)?.state.has_open_before(step, item),
+            Part::Whole | Part::Turn(_) | Part::Arbiter(_) => false,
+        };
+        let is_taken = {
+            let mut inner = self.inner();
+            let is_taken = waits || inner.has_turn(&mission).is_some_and(|other| other != dispatch);
+            let Some(job) = inner.jobs.get_mut(&dispatch) else { return Err(late()) };
+            (job.has_turn, job.waits_for_turn) = (!is_taken, waits);
+            is_taken
+        };
+        // While it waits for those before it, one of them may be without a worker: it can take that on.
+        self.offer_again(ground, &attempt.crab);
+        if is_taken {
+            return Ok(not_yet);
+        }
+        // Read when the turn is taken: what was reported before is stored.
+        let seen = crate::missions::find(ground, &mission)?;
+        Ok(MergeTurn { ready: true, commit: tip(&seen).map(str::to_owned), ..not_yet })
+    }
+
+    /// A report that says where the work of the run stands counts only if that was merged with where it stands now, and only
+    /// one at a time: who reports has the turn, or takes it. A crab that speaks an older version knows of no turns.
+    pub(super) fn must_have_turn(
+        &self,
+        ground: &Arc<Ground>,
+        dispatch: u64,
+        report: &StepReport,
+    ) -> Result<(), Problem> {
+        let moves = report.commit.is_some() && report.status == "completed";
+        let knows = report.protocol.is_some_and(|version| version >= MERGES);
+        if !(moves && knows) {
+            return Ok(());
+        }
+        let mission = {
+            let mut inner = self.inner();
+            let mission = inner.jobs.get(&dispatch).map(|job| job.mission.clone()).ok_or_else(late)?;
+            let is_taken = inner.has_turn(&mission).is_some_and(|other| other != dispatch);
+            inner.jobs.get_mut(&dispatch).into_iter().for_each(|job| job.has_turn = !is_taken);
+            if is_taken { None } else { Some(mission) }
+        };
+        let stands =
+            |mission: String| crate::missions::find(ground, &mission).map(|seen| tip(&seen) == report.onto.as_deref());
+        match mission.map_or(Ok(false), stands)? {
+            true => Ok(()),
+            false => {
+                let message = "the work of the run has moved on since this was merged with it";
+                Err(Problem::new(Status::Conflict, NO_MERGE_TURN, message)
+                    .hint("POST /v1/runs/merge-turn asks for the turn; merge again"))
+            }
+        }
+    }
+}
+
+impl Inner {
+    /// The handing-out that has the turn of a mission.
+    fn has_turn(&self, mission: &str) -> Option<u64> {
+        let mut held = self.jobs.iter().filter(|(_, job)| job.mission == mission);
+        held.find(|(_, job)| job.has_turn).map(|(dispatch, _)| *dispatch)
+    }
+}

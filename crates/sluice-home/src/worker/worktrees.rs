@@ -1,0 +1,163 @@
+//! The worktrees of a run on a worker's machine: clones of the repository's remote, whose work is brought back there. What
+//! was done while others brought in theirs is merged with that, when it is this step's turn.
+
+use std::cell::RefCell;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use serde_json::Value;
+use sluice_api::Problem;
+use sluice_api::work::{AskMergeTurn, MERGES, MergeTurn, StepProgress};
+use sluice_worker::burrow::{Burrow, Wanted};
+use sluice_worker::git::{Git, GitError};
+use sluice_worker::session::{Failure, SessionId};
+
+use super::job::{Job, not_ours};
+use super::{FIRST_PAUSE, Worker};
+use crate::hands::run::workspace_branch;
+use crate::perform::{Access, Worktrees, in_conflict, own_name};
+use crate::projects::described;
+use crate::undone::{Unavailable, Undone};
+
+/// How long it is waited at most before the turn is asked for again.
+const ASK_AGAIN: Duration = Duration::from_secs(1);
+
+/// The worktrees for one step.
+pub(super) struct RemoteWorktrees<'a> {
+    worker: &'a Worker,
+    job: &'a Job,
+    /// The commit with which its work was merged.
+    onto: RefCell<Option<String>>,
+}
+
+impl<'a> RemoteWorktrees<'a> {
+    pub(super) fn new(worker: &'a Worker, job: &'a Job) -> RemoteWorktrees<'a> {
+        RemoteWorktrees { worker, job, onto: RefCell::default() }
+    }
+
+    /// The commit with which its work was merged, once it was.
+    pub(super) fn merged_with(&self) -> Option<String> {
+        self.onto.borrow().clone()
+    }
+
+    fn message(&self) -> String {
+        format!("{}: {}", self.job.mission, self.job.title)
+    }
+
+    /// Waits until it is this step's turn. The commit at which the work of the run stands then. An engine of an earlier
+    /// version knows of no turns.
+    fn wait_for_turn(&self) -> Result<Option<String>, Undone> {
+        if self.worker.engine_speaks.load(Ordering::Relaxed) < MERGES {
+            return Ok(None);
+        }
+        let mut wait = FIRST_PAUSE;
+        loop {
+            match self.ask_turn()? {
+                MergeTurn { ready: true, commit, .. } => return Ok(commit),
+                MergeTurn { .. } if self.job.is_given_back() => return Err(not_ours().into()),
+                MergeTurn { .. } => self.worker.pause(wait),
+            }
+            wait = (wait * 2).min(ASK_AGAIN);
+        }
+    }
+
+    fn ask_turn(&self) -> Result<MergeTurn, Unavailable> {
+        let asked = AskMergeTurn { run_id: self.job.run_id(&self.worker.crab) };
+        let no = |problem: Problem| Unavailable(format!("it is not brought in: {}", problem.message));
+        self.worker.insist_on(self.job, "/v1/runs/merge-turn", &asked).map_err(no)
+    }
+
+    /// Asked before something that was pushed meanwhile is replaced.
+    fn is_still_ours(&self, onto: Option<&String>) -> bool {
+        if self.worker.engine_speaks.load(Ordering::Relaxed) < MERGES {
+            let sign = StepProgress { run_id: self.job.run_id(&self.worker.crab), ..StepProgress::default() };
+            return self.worker.insist_on::<Value>(self.job, "/v1/runs/update", &sign).is_ok();
+        }
+        self.ask_turn().is_ok_and(|turn| turn.ready && turn.commit.as_ref() == onto)
+    }
+
+    fn failed(&self, error: &GitError) -> Undone {
+        match self.job.is_given_back() {
+            true => not_ours().into(),
+            false => format!("its work cannot be handed on: {}", described(error)).into(),
+        }
+    }
+
+    fn commit(&self, burrow: &Burrow) -> Result<Option<String>, GitError> {
+        self.worker.patiently(self.job, || burrow.commit(&self.message()))
+    }
+
+    /// What is not the run's is brought to a branch of its own.
+    fn put_apart(&self, burrow: &Burrow, commit: &str) -> Result<Option<String>, GitError> {
+        self.worker.patiently(self.job, || burrow.put_apart(commit))
+    }
+}
+
+impl Worktrees for RemoteWorktrees<'_> {
+    type Lent = Burrow;
+
+    fn open(&self, access: Access) -> Result<Burrow, Undone> {
+        let (worker, job) = (self.worker, self.job);
+        let id = SessionId::new(&job.order.name)?;
+        let goes_on = !matches!(worker.bench.sessions.adopt(&id), Err(Failure::Unknown(_)));
+        let (branch, own) = (workspace_branch(&job.mission), own_name(&job.order.name));
+        let wanted = Wanted {
+            root: worker.bench.places.home(),
+            run: &job.mission,
+            branch: &branch,
+            own: &own,
+            is_own: access != Access::Shared && job.repository.is_some(),
+            remote: job.repository.as_deref(),
+            commit: job.commit.as_deref(),
+            goes_on,
+        };
+        worker.patiently(job, || Burrow::open(&Git::default(), &wanted)).map_err(|error| match job.is_given_back() {
+            true => not_ours().into(),
+            false => Undone::from(described(&error)),
+        })
+    }
+
+    fn folder<'a>(&self, lent: &'a Burrow) -> &'a Path {
+        &lent.folder
+    }
+
+    fn merge(&self, lent: Burrow) -> Result<Option<String>, Undone> {
+        let failed = |error: GitError| self.failed(&error);
+        let Some(commit) = self.commit(&lent).map_err(failed)? else { return Ok(None) };
+        let message = self.message();
+        let onto = self.wait_for_turn()?;
+        self.onto.borrow_mut().clone_from(&onto);
+        let is_ours = || self.is_still_ours(onto.as_ref());
+        let brought = self.worker.patiently(self.job, || lent.bring(&commit, onto.as_deref(), &message, is_ours));
+        match brought {
+            Ok(brought) => {
+                // Its work is the run's by now, so that whatever goes wrong here loses nothing.
+                if let Err(error) = lent.discard() {
+                    self.worker.bench.log.line(&format!("{} stays: {}", self.job.order.name, described(&error)));
+                }
+                Ok(brought)
+            }
+            Err(error @ GitError::Conflict { .. }) => {
+                let branch = self.put_apart(&lent, &commit).map_err(failed)?;
+                Err(in_conflict(&branch.unwrap_or_default(), &error))
+            }
+            Err(error) => Err(self.failed(&error)),
+        }
+    }
+
+    fn discard(&self, lent: Burrow) -> Result<Option<String>, Undone> {
+        if self.job.access == Access::Looks {
+            // What an arbiter changed is not where the next step starts.
+            let _ = lent.discard();
+            return Ok(None);
+        }
+        let Ok(Some(commit)) = self.commit(&lent) else { return Ok(None) };
+        let is_start = lent.is_start(&commit, self.job.commit.as_deref()).unwrap_or(false);
+        // What failed is told as it failed, also if it cannot be brought anywhere: the worktree has it.
+        if is_start || self.put_apart(&lent, &commit).is_ok() {
+            let _ = lent.discard();
+        }
+        Ok(Some(commit).filter(|_| !is_start))
+    }
+}
