@@ -58,6 +58,7 @@ macro_rules! plays {
 
 plays! {
     a_merge_takes_what_was_judged_or_nothing,
+    a_pass_that_was_planted_counts_in_no_round,
     a_fail_is_no_licence,
     spawn_takes_the_first_transition_that_starts_an_agent,
     an_empty_summary_goes_to_clarification,

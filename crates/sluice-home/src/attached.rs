@@ -18,7 +18,8 @@ use crate::places::Places;
 /// The form of a home that this program writes. It grows when an older program could not read it without a loss.
 ///
 /// 2: cards of runs name what a run is called beside the colony that it is for.
-const FORMAT: u32 = 2;
+/// 3: runs say at which commit their work stands; tasks say which verdicts were planted.
+const FORMAT: u32 = 3;
 
 /// What stands in the file.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -127,7 +128,9 @@ pub fn pass_over_saved(store: &Path) -> std::io::Result<Vec<PathBuf>> {
     let mut passed_over = Vec::new();
     for saved in all_saved(store) {
         if Store::reach_of_file(&saved).is_ok_and(|there| there > here) {
-            let to = PathBuf::from(format!("{}.passed-over", saved.display()));
+            let names = (1u32..).map(|number| PathBuf::from(format!("{}.passed-over-{number}", saved.display())));
+            let to =
+                names.into_iter().find(|name| !name.exists()).unwrap_or_else(|| saved.with_extension("passed-over"));
             std::fs::rename(&saved, &to)?;
             passed_over.push(to);
         }

@@ -47,6 +47,11 @@ fn bound_file(seen: &Seen) -> Option<PathBuf> {
     seen.state.workspace.bound().map(|name| task_file(Path::new(&name.0)))
 }
 
+/// Whether a file is in a folder, and not behind a link that an agent put in the folder's place.
+pub(crate) fn is_in_folder(file: &Path) -> bool {
+    file.parent().is_some_and(|folder| std::fs::symlink_metadata(folder).is_ok_and(|it| it.is_dir()))
+}
+
 /// Whether somebody has written the file in the worktree since the engine did: that writes the home's right after it.
 pub fn is_written(places: &Places, seen: &Seen) -> bool {
     let time = |path: &Path| std::fs::symlink_metadata(path).and_then(|it| it.modified()).ok();
@@ -78,7 +83,11 @@ pub fn told_again(workspace: &Path, text: &str) -> String {
 /// has of it is old, and must not pass a gate.
 pub fn read(places: &Places, seen: &Seen, truth: &Truth) -> Result<FileRead, Problem> {
     let home = home_file(places, &seen.state.about.project, &seen.id);
-    let bytes = match bound_file(seen).map(|path| taskfile::read(&path)) {
+    let bound = bound_file(seen).map(|path| match is_in_folder(&path) {
+        true => taskfile::read(&path),
+        false => Err(FileError::Missing { path }),
+    });
+    let bytes = match bound {
         Some(Ok(bytes)) => bytes,
         Some(Err(FileError::Missing { .. })) => Vec::new(),
         Some(Err(error)) => return Err(unread(&error)),
@@ -112,7 +121,7 @@ pub fn write(places: &Places, seen: &Seen, truth: &Truth, feedback: Option<&str>
         std::fs::create_dir_all(folder)
             .map_err(|source| unread(&FileError::Unwritable { path: folder.to_owned(), source }))?;
     }
-    let bound = bound_file(seen).filter(|path| path.parent().is_some_and(Path::is_dir));
+    let bound = bound_file(seen).filter(|path| is_in_folder(path));
     let mut healed = None;
     for write in 1..=MOST_WRITES {
         let there = bound.as_ref().map_or(Ok(None), |path| readable(path))?;

@@ -77,9 +77,10 @@ pub(super) fn sections(
         let is_judged = |from: StateId| {
             gates(lifecycle).any(|(state, it)| state == from && it.title == gate.title && it.verdict.is_some())
         };
+        // What was planted may still stand there after a review: it says PASS for as long as anything does.
         let is_planted = before.is_some_and(|(from, stay)| match stay.seen.get(&gate.title) {
             Some(old) if old.digest == digest => old.is_planted,
-            Some(_) | None => !is_judged(from) && says(text, Verdict::Pass),
+            old => (old.is_some_and(|old| old.is_planted) || !is_judged(from)) && says(text, Verdict::Pass),
         });
         found.insert(gate.title.clone(), Seen { digest, is_planted });
     }

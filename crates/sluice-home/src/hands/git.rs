@@ -52,6 +52,7 @@ pub(super) fn release(ground: &Arc<Ground>, seen: &Seen, workspace: &str) -> Don
     let number = pool_name(workspace).ok_or_else(|| format!("`{workspace}` is no worktree of the pool"))?;
     let there = task_file(Path::new(workspace));
     match taskfile::read(&there) {
+        Ok(_) if !files::is_in_folder(&there) => {} // it is another's
         Ok(bytes) => {
             let home = files::home_file(&ground.places, &seen.state.about.project, &seen.id);
             let made = home.parent().map_or(Ok(()), std::fs::create_dir_all);

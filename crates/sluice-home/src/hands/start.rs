@@ -2,19 +2,20 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use sluice_core::lifecycle::{HarnessChoice, Permissions as Allowed};
 use sluice_core::task::effect::StartSession;
 use sluice_core::task::input::Found;
+use sluice_worker::git::GitError;
 use sluice_worker::harness::{Mode, Permissions, Request};
 use sluice_worker::session::{End, How, Limits, Place, Spec, Standing, Typed, Window};
 
 use super::Done;
 use crate::files;
-use crate::ground::{Ground, session_id, tmux_name};
+use crate::ground::{Ground, pool_name, session_id, tmux_name};
 use crate::programs;
 use crate::tasks::Seen;
 use crate::undone::Undone;
@@ -35,6 +36,7 @@ pub(super) fn session(ground: &Arc<Ground>, seen: &Seen, wanted: &StartSession) 
     let harnesses = ground.harnesses();
     let harness = harnesses.get(name).map_err(|error| error.to_string())?;
     let workspace = PathBuf::from(&wanted.workspace.0);
+    must_be_its_worktree(ground, seen, &workspace)?;
     let private = ground.places.attempt(id.as_str());
     let mut environment = inherited(ground);
     environment.extend(about(ground, seen));
@@ -94,6 +96,21 @@ pub(super) fn session(ground: &Arc<Ground>, seen: &Seen, wanted: &StartSession) 
     }
     ground.watch(&seen.id, wanted.session);
     Ok(Found::Nothing)
+}
+
+/// An agent is started nowhere but in its own worktree. What led elsewhere there is put right, or nothing is started.
+fn must_be_its_worktree(ground: &Ground, seen: &Seen, workspace: &Path) -> Result<(), Undone> {
+    let (_, pool) = ground.pool_of(seen)?;
+    let Some(name) = pool_name(&workspace.display().to_string()) else { return Ok(()) };
+    pool.mend(&name).map_err(|error| match error {
+        GitError::NoWorkspace { .. } => Undone::from(format!(
+            "{} is not the task's worktree any more: something else stands there, or nothing; put it back, then \
+             `sluice task respawn {}`",
+            workspace.display(),
+            seen.id
+        )),
+        error => Undone::by(error),
+    })
 }
 
 /// A program that is not there is no agent that crashed: nothing is started, and whoever looks is told what to do.

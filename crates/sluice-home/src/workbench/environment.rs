@@ -160,8 +160,9 @@ pub(crate) fn inherited(bench: &Workbench) -> BTreeMap<String, String> {
 
 /// The work of an agent is what git shows of it to the next: neither other objects in the place of its own, nor a program that
 /// git starts with each look.
-const PLAIN_GIT: [(&str, &str); 4] = [
+const PLAIN_GIT: [(&str, &str); 5] = [
     ("GIT_NO_REPLACE_OBJECTS", "1"),
+    ("GIT_GRAFT_FILE", "/dev/null/none"), // one that is there would be told of with every command
     ("GIT_CONFIG_COUNT", "1"),
     ("GIT_CONFIG_KEY_0", "core.fsmonitor"),
     ("GIT_CONFIG_VALUE_0", "false"),

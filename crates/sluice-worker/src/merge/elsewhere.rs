@@ -62,8 +62,8 @@ pub(super) fn elsewhere(
 }
 
 /// Whether all that is to be merged is in what the pull request merged. A colleague may have added a commit there that this
-/// repository does not have. One that is not `known` as this task's may be of an earlier branch of the same name: it merged
-/// no work of this one if this one has none.
+/// repository does not have. One that is not known as this task's may be of an earlier branch of the same name: it merged no
+/// work of this one if this one has none, or is gone.
 fn covers(
     repository: &Repository,
     found: &PullRequest,
@@ -71,7 +71,7 @@ fn covers(
     remote: Option<&str>,
     is_known: bool,
 ) -> Result<bool, GitError> {
-    let Some(work) = work else { return Ok(true) };
+    let Some(work) = work else { return Ok(is_known) };
     let tip = tip(repository, remote)?;
     let holds = |tip: &String| repository.is_ancestor(work, tip);
     let is_in = tip.as_ref().map_or(Ok(false), holds)?;
@@ -105,5 +105,5 @@ fn head(repository: &Repository, found: &PullRequest, remote: Option<&str>) -> R
 /// Whether the work goes on from what the pull request merged.
 fn continues(repository: &Repository, found: &PullRequest, work: Option<&str>) -> Result<bool, GitError> {
     let Some(work) = work else { return Ok(true) };
-    Ok(repository.commit(&found.head)?.is_some() && repository.is_ancestor(&found.head, work)?)
+    Ok(work != found.head && repository.commit(&found.head)?.is_some() && repository.is_ancestor(&found.head, work)?)
 }

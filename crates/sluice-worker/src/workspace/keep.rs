@@ -17,6 +17,8 @@ use crate::passing::Passing;
 
 /// Where keeps stand.
 pub(crate) const KEEPS: &str = "refs/sluice/keep";
+/// What git says of a file that it may not read: it does not go away by itself.
+const UNREADABLE: &str = "Permission denied";
 /// How often a state that changes while it is being kept is kept again.
 const ATTEMPTS: usize = 3;
 
@@ -145,8 +147,8 @@ pub(crate) fn keep(site: &Site, task: &str, workspace: &str) -> Result<(Option<K
     for _ in 0..ATTEMPTS {
         let before = match Risk::of(site) {
             // A file that vanished between two looks; look again.
-            Err(ref error @ GitError::Failed { ref what, .. })
-                if what.contains("hash-object") && !error.is_passing() =>
+            Err(ref error @ GitError::Failed { ref what, ref said, .. })
+                if what.contains("hash-object") && !error.is_passing() && !said.contains(UNREADABLE) =>
             {
                 continue;
             }

@@ -178,8 +178,11 @@ impl Risk {
             candidates.extend(call.text()?.lines().map(str::to_owned));
         }
         candidates.extend(left_behind(site)?);
-        if self.head.is_none() {
-            candidates.extend(stood_at(site)?); // its branch is gone or damaged, and with it the way to its commits
+        // Its branch is gone or damaged, or another name of another one, and with it the way to its commits.
+        let named = contents(&site.admin.join("HEAD"))?;
+        let named = String::from_utf8_lossy(&named).trim().strip_prefix("ref: refs/heads/").map(str::to_owned);
+        if self.head.is_none() || named.is_some_and(|branch| is_symbolic(site, &branch)) {
+            candidates.extend(stood_at(site)?);
         }
         if let Some(head) = &self.head {
             candidates.remove(head);
@@ -230,14 +233,35 @@ fn stood_at(site: &Site) -> Result<Vec<String>, GitError> {
     commits.filter_map(|id| site.repository.commit(&id).transpose()).collect()
 }
 
-/// Commits that were checked out without a branch and then left.
+/// Commits that were checked out without a branch and then left, or on one that is not there any more.
 fn left_behind(site: &Site) -> Result<Vec<String>, GitError> {
     let left = |line: &String| {
-        let (_, action) = line.split_once("\tcheckout: moving from ")?;
+        let (ids, action) = line.split_once("\tcheckout: moving from ")?;
         let (from, _) = action.split_once(" to ")?;
-        is_id(from).then(|| from.to_owned())
+        let stood = ids.split(' ').next().filter(|id| is_id(id) && !is_nothing(id))?;
+        Some((from.to_owned(), stood.to_owned()))
     };
-    Ok(history(site)?.iter().filter_map(left).collect())
+    let (mut found, mut known) = (Vec::new(), BTreeMap::new());
+    for (from, stood) in history(site)?.iter().filter_map(left) {
+        let is_gone = match (is_id(&from), known.get(&from)) {
+            (true, _) => true,
+            (false, Some(is_gone)) => *is_gone,
+            (false, None) => {
+                let is_gone = is_symbolic(site, &from) || site.repository.branch_commit(&from)?.is_none();
+                *known.entry(from.clone()).or_insert(is_gone)
+            }
+        };
+        if is_gone && site.repository.commit(&stood)?.is_some() {
+            found.push(stood);
+        }
+    }
+    Ok(found)
+}
+
+/// Whether a branch is only another name of a branch.
+fn is_symbolic(site: &Site, branch: &str) -> bool {
+    let reference = site.repository.common().join("refs/heads").join(branch);
+    fs::read(reference).is_ok_and(|bytes| bytes.starts_with(b"ref:"))
 }
 
 fn marks(site: &Site) -> Result<BTreeMap<String, Vec<String>>, GitError> {

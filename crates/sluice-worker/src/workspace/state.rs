@@ -99,6 +99,12 @@ impl Pool {
         }))
     }
 
+    /// Makes the link of a workspace to its repository right, if it is not.
+    pub fn mend(&self, name: &WorkspaceName) -> Result<(), GitError> {
+        let missing = || GitError::NoWorkspace { workspace: name.to_string() };
+        self.known(name)?.filter(Site::is_present).ok_or_else(missing)?.mend_link()
+    }
+
     /// What a workspace is lent for, if it has been made and is lent.
     pub fn lent_to(&self, name: &WorkspaceName) -> Result<Option<Binding>, GitError> {
         self.known(name)?.filter(Site::is_present).map_or(Ok(None), |site| site.binding())

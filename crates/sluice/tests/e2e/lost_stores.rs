@@ -222,11 +222,11 @@ fn a_backup_that_is_older_than_what_was_saved_is_restored_all_the_same() {
     is_told(&home.sluice(&["task", "list"]), &["store.db.saved-1"]);
     process::until_gone(engine);
     let restored = home.json(&["restore", backup.to_str().unwrap()]);
-    assert!(restored["passed_over"].to_string().contains("store.db.saved-1.passed-over"), "{restored:#}");
+    assert!(restored["passed_over"].to_string().contains("store.db.saved-1.passed-over-1"), "{restored:#}");
     let tasks = home.json(&["task", "list"]).to_string();
     assert!(tasks.contains("first") && !tasks.contains(&later), "{tasks}");
     // What was passed over can be restored as well.
-    let saved = home.place().join("store.db.saved-1.passed-over");
+    let saved = home.place().join("store.db.saved-1.passed-over-1");
     home.sluice(&["restore", saved.to_str().unwrap()]).done();
     assert!(home.json(&["task", "list"]).to_string().contains(&later));
 }

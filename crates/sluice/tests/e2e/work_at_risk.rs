@@ -292,7 +292,13 @@ fn a_worktree_that_became_a_link_leads_into_no_other_folder() {
         std::fs::rename(&workspace, home.path("moved")).unwrap();
         symlink(&other, &workspace).unwrap();
         assert_eq!(home.refused(&["task", "merge", &id, "--force"]).split(' ').next(), Some("1"));
+        // No agent is started there, and the file of the task is not written there.
+        home.sluice(&["task", "update", &id, "--summary", "another"]);
+        super::process::kill(super::served::agent(&home, &id));
+        home.until(&id, "without its agent", |task| task["session"] != "active");
+        assert!(!other.join("TASK.md").exists());
         home.sluice(&["task", "cancel", &id, "--yes"]).done();
+        assert!(!other.join("TASK.md").exists());
         home.sluice(&["workspace", "gc"]).done();
         assert_eq!(tree(&other), before);
         assert_eq!(other.join(".git").is_dir(), of_project);
@@ -319,7 +325,13 @@ fn a_branch_that_is_another_name_of_a_branch_takes_that_one_with_it_never() {
 
 #[test]
 fn commits_of_a_branch_whose_reference_is_lost_are_kept() {
-    for is_emptied in [false, true] {
+    let losses: [&[&[&str]]; 4] = [
+        &[&["update-ref", "-d", "refs/heads/brew"]],
+        &[&["checkout", "-q", "--detach", "main"], &["branch", "-q", "-D", "brew"]],
+        &[&["symbolic-ref", "refs/heads/brew", "refs/heads/main"]],
+        &[&["symbolic-ref", "refs/heads/brew", "refs/heads/main"], &["reset", "-q", "--hard"]],
+    ];
+    for lost in losses.into_iter().map(Some).chain([None]) {
         let home = Home::new();
         let (id, workspace) = at_work(&home);
         for text in ["one", "two"] {
@@ -328,13 +340,13 @@ fn commits_of_a_branch_whose_reference_is_lost_are_kept() {
             git(&home, &workspace, &["commit", "--quiet", "-m", text]);
         }
         let commit = git(&home, &workspace, &["rev-parse", "HEAD"]);
-        match is_emptied {
-            true => std::fs::write(home.repository().join(".git/refs/heads/brew"), "").unwrap(),
-            false => drop(git(&home, &workspace, &["update-ref", "-d", "refs/heads/brew"])),
+        match lost {
+            None => std::fs::write(home.repository().join(".git/refs/heads/brew"), "").unwrap(),
+            Some(words) => words.iter().for_each(|words| drop(git(&home, &workspace, words))),
         }
         home.sluice(&["task", "cancel", &id, "--yes"]).done();
         home.sluice(&["workspace", "gc"]).done();
         let holds = home.git(&["for-each-ref", "--contains", &commit, "--format=%(refname)"]);
-        assert!(holds.starts_with("refs/sluice/keep/"), "{is_emptied}: {holds:?}");
+        assert!(holds.starts_with("refs/sluice/keep/"), "{lost:?}: {holds:?}");
     }
 }
