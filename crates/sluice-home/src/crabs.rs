@@ -98,6 +98,8 @@ struct Job {
     has_turn: bool,
     /// It is done, and waits for the items before it.
     waits_for_turn: bool,
+    /// Where the work of the run stood when the crab was told.
+    started_from: Option<Option<String>>,
 }
 
 impl Job {

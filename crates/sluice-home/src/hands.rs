@@ -99,7 +99,7 @@ impl Executor for Hands {
     }
 
     fn withdrawn(&mut self, _: &WorkerId, dispatch: u64, is_lost: bool) {
-        let lost = self.ground.crabs.withdrawn(&self.ground, dispatch).filter(|_| is_lost);
+        let lost = self.ground.crabs.withdrawn(&self.ground, dispatch, is_lost).filter(|_| is_lost);
         if let Some(crab) = lost {
             let ground = self.ground.clone();
             self.ground.threads.run(move || ground.crabs.lost(&ground, &crab));

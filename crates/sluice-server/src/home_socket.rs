@@ -24,6 +24,8 @@ pub(crate) struct HomeSocket {
     /// By which the home is this engine's, and where that stands.
     lock: (Arc<Lock>, PathBuf),
     log: Arc<Log>,
+    /// Why it could not be made again, as long as that is so: it is told once.
+    failed: Option<io::ErrorKind>,
 }
 
 impl HomeSocket {
@@ -33,7 +35,7 @@ impl HomeSocket {
         let listener = bind(&path)?;
         log.line(&format!("listens at {}", path.display()));
         let (id, lock) = (id_of(&path), (lock.clone(), places.lock()));
-        Ok(HomeSocket { path, listener, id, lock, log: log.clone() })
+        Ok(HomeSocket { path, listener, id, lock, log: log.clone(), failed: None })
     }
 
     /// The next who comes.
@@ -55,9 +57,12 @@ impl HomeSocket {
         match bind(&self.path) {
             Ok(listener) => {
                 self.log.line(&format!("{} was removed, and is made again", self.path.display()));
-                (self.listener, self.id) = (listener, id_of(&self.path));
+                (self.listener, self.id, self.failed) = (listener, id_of(&self.path), None);
             }
-            Err(error) => self.log.line(&format!("{} cannot be made again: {error}", self.path.display())),
+            Err(error) if self.failed.replace(error.kind()) != Some(error.kind()) => {
+                self.log.line(&format!("{} cannot be made again: {error}", self.path.display()));
+            }
+            Err(_) => {}
         }
     }
 }

@@ -59,13 +59,18 @@ pub struct Wanted<'a> {
 }
 
 impl Burrow {
-    /// Makes a burrow ready, or finds it.
-    pub fn open(git: &Git, wanted: &Wanted<'_>) -> Result<Burrow, GitError> {
+    /// Where a burrow is, whether or not it is there.
+    pub fn place(wanted: &Wanted<'_>) -> PathBuf {
         let name = match wanted.is_own {
             true => format!("part-{}", wanted.own),
             false => format!("mission-{}", wanted.run),
         };
-        let folder = wanted.root.join("burrows").join(name);
+        wanted.root.join("burrows").join(name)
+    }
+
+    /// Makes a burrow ready, or finds it.
+    pub fn open(git: &Git, wanted: &Wanted<'_>) -> Result<Burrow, GitError> {
+        let folder = Burrow::place(wanted);
         let Some(remote) = wanted.remote else {
             std::fs::create_dir_all(&folder).map_err(GitError::file("make", &folder))?;
             return Ok(Burrow { folder, shared: None });

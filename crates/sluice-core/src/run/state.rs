@@ -359,10 +359,16 @@ impl RunState {
         &self.steps[id.0 as usize]
     }
 
-    /// Whether an item of a fan-out that stands before this one has not ended.
+    /// Whether an item of a fan-out that stands before this one has not ended. One that waits begins only while its step goes
+    /// on.
     pub fn has_open_before(&self, step: StepId, item: u32) -> bool {
+        let begins = matches!(self.step(step).status, StepStatus::Running(_));
         let mut before = self.items.range((step, 0)..(step, item));
-        before.any(|(_, it)| matches!(it.status, ItemStatus::Waiting | ItemStatus::Running))
+        before.any(|(_, it)| match it.status {
+            ItemStatus::Running => true,
+            ItemStatus::Waiting => begins,
+            ItemStatus::Completed(_) | ItemStatus::Failed(_) => false,
+        })
     }
 
     /// The word for where the run is.

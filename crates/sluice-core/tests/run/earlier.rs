@@ -205,3 +205,18 @@ fn the_state_is_never_what_a_late_worker_says() {
     let latest = play.state.take().unwrap().steps[0].latest.clone();
     assert_eq!(latest.map(|Outcome { output, .. }| output), Some(Data::Text("new".into())));
 }
+
+#[test]
+fn an_item_waits_for_those_before_it_only_while_they_can_still_end() {
+    let each = FAN_OUT.replace("for_each: ${things}", "timeout: 5s\n    for_each: ${things}");
+    let is_held_up = |script: &str| {
+        let play = played(&each, &format!("complete list output=[a,b,c]\n{script}"));
+        play.state.as_ref().unwrap().has_open_before(play.plan.recipe.find("each").unwrap(), 1)
+    };
+    assert!(is_held_up(""), "the first one is at work");
+    assert!(is_held_up("lost each/item-0"), "it is made again");
+    assert!(!is_held_up("complete each/item-0"));
+    assert!(is_held_up("timer timeout each"), "it is being ended");
+    // Nothing is made again in a step that is being ended.
+    assert!(!is_held_up("timer timeout each\nlost each/item-0"));
+}

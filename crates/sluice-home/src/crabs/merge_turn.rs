@@ -9,12 +9,14 @@ use std::sync::Arc;
 
 use sluice_api::problem::{Problem, Status};
 use sluice_api::work::{AskMergeTurn, MERGES, MergeTurn, NO_MERGE_TURN, StepReport};
-use sluice_core::run::Part;
+use sluice_core::recipe::FailureKind;
+use sluice_core::run::{Outcome, Part, Report};
 
 use super::protocol::tip;
 use super::work::late;
 use super::{Crabs, Inner};
 use crate::ground::Ground;
+use crate::runs::SeenRun;
 
 impl Crabs {
     /// A crab asks for the turn.
@@ -84,6 +86,22 @@ impl Crabs {
             }
         }
     }
+}
+
+impl Crabs {
+    /// Whether the work of a run has moved on since a crab of an older version began, which knows of no turns: what it has
+    /// pushed does not hold that.
+    pub(super) fn is_overtaken(&self, dispatch: u64, report: &StepReport, seen: &SeenRun) -> bool {
+        let knows = report.protocol.is_some_and(|version| version >= MERGES);
+        let from = self.inner().jobs.get(&dispatch).and_then(|job| job.started_from.clone());
+        !knows && report.commit.is_some() && from.is_some_and(|from| from.as_deref() != tip(seen))
+    }
+}
+
+/// What becomes of such a step: it is made again, from where the work stands.
+pub(super) fn overtaken() -> Report {
+    let error = "the work of the run has moved on meanwhile, and the worker is of a version that cannot merge with it";
+    Report::Failed { kind: FailureKind::Lost, error: error.to_owned(), outcome: Outcome::default() }
 }
 
 impl Inner {

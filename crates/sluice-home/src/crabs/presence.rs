@@ -74,8 +74,7 @@ impl Crabs {
                 is_awaited: is_present,
                 is_finishing: false,
             };
-            // Earlier a worker's token could register for this machine's own work; it gets none any more.
-            if is_present && !(crab.colony == LOCAL && crab.keeper.is_some()) {
+            if is_present && crab.may_work() {
                 offer(ground, &id, &crab, if listened { 0 } else { 1 });
             }
             self.inner().crabs.insert(id.clone(), crab);
@@ -273,12 +272,13 @@ impl Crabs {
 
     /// A crab is not there any more.
     fn gone(&self, ground: &Arc<Ground>, id: &str, kind: &str) {
-        if let Some(reporter) = ground.reporter.get() {
-            reporter.send(Message::Left(WorkerId(id.to_owned())));
-        }
+        // First: what it held is withdrawn by that, and nothing more is offered in its name.
         if let Some(crab) = self.inner().crabs.get_mut(id) {
             (crab.is_present, crab.is_awaited) = (false, false);
             crab.listens = None;
+        }
+        if let Some(reporter) = ground.reporter.get() {
+            reporter.send(Message::Left(WorkerId(id.to_owned())));
         }
         self.remember(ground, id, kind);
     }
@@ -363,10 +363,18 @@ impl Crabs {
     }
 }
 
+impl Crab {
+    /// Earlier a worker's token could register for this machine's own work; it gets none any more.
+    fn may_work(&self) -> bool {
+        !(self.colony == LOCAL && self.keeper.is_some())
+    }
+}
+
 impl Inner {
     /// The same. What only waits for others keeps nothing from being done.
     pub(super) fn offer_again(&self, ground: &Ground, id: &str) {
-        if let Some(crab) = self.crabs.get(id).filter(|crab| crab.is_present && !crab.is_finishing) {
+        let is_offered = |crab: &&Crab| crab.is_present && !crab.is_finishing && crab.may_work();
+        if let Some(crab) = self.crabs.get(id).filter(is_offered) {
             let waiting = self.jobs.values().filter(|job| job.crab == id && job.waits_for_turn).count();
             offer(ground, id, crab, 1 + waiting);
         }

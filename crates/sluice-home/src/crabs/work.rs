@@ -16,8 +16,9 @@ use sluice_engine::host::Clock;
 use sluice_engine::reactor::{Assignment, Message, too_late};
 use sluice_worker::session::SessionId;
 
-use super::protocol::{HandOut, order, read};
-use super::{Crabs, Job, Over, task_id, usual_name};
+use super::merge_turn::overtaken;
+use super::protocol::{HandOut, order, read, tip};
+use super::{Crabs, Inner, Job, Over, task_id, usual_name};
 use crate::bounds::cut;
 use crate::colonies;
 use crate::ground::Ground;
@@ -53,16 +54,20 @@ impl Crabs {
             progressed: None,
             has_turn: false,
             waits_for_turn: false,
+            started_from: None,
         };
         inner.jobs.insert(*dispatch, job);
         Some(*dispatch)
     }
 
     /// A step is not a crab's any more. Called by the engine's loop. Whether the crab is lost with it.
-    pub(crate) fn withdrawn(&self, ground: &Ground, dispatch: u64) -> Option<String> {
+    pub(crate) fn withdrawn(&self, ground: &Ground, dispatch: u64, is_lost: bool) -> Option<String> {
         let mut inner = self.inner();
         let job = inner.jobs.remove(&dispatch)?;
-        inner.offer_again(ground, &job.crab);
+        // One that lost its lease gets nothing until it comes again.
+        if !is_lost {
+            inner.offer_again(ground, &job.crab);
+        }
         if job.progressed.is_some() {
             forget(ground, &progress_of(dispatch));
         }
@@ -85,14 +90,16 @@ impl Crabs {
         let Some(mission) = self.inner().jobs.get(&dispatch).map(|job| job.mission.clone()) else { return Ok(()) };
         let Ok(Some(seen)) = settled(ground.tasks.load_run(&mission).map_err(Undone::from))? else { return Ok(()) };
         let repository = colonies::repository(ground, seen.colony());
-        let inner = self.inner();
-        let Some(job) = inner.jobs.get(&dispatch) else { return Ok(()) };
-        let Some((_, post)) = inner.crabs.get(&job.crab).and_then(|crab| crab.listens.as_ref()) else { return Ok(()) };
+        let mut inner = self.inner();
+        let Inner { crabs, jobs, .. } = &mut *inner;
+        let Some(job) = jobs.get_mut(&dispatch) else { return Ok(()) };
+        let Some((_, post)) = crabs.get(&job.crab).and_then(|crab| crab.listens.as_ref()) else { return Ok(()) };
         let performance = SessionId::new(job.performance());
         let secret = performance.map_err(Undone::from).and_then(|id| token(&id, &ground.places.attempt(id.as_str())));
         let agent_token = settled(secret)?.ok();
         let workers = ground.config().workers.clone();
         let (lease_ms, away_ms) = (workers.lease().unsigned_abs(), workers.reconnect().unsigned_abs());
+        job.started_from.get_or_insert_with(|| tip(&seen).map(str::to_owned));
         let order = order(&seen, &job.wanted, HandOut { dispatch, repository, lease_ms, away_ms, agent_token });
         post(self.envelope(ground, dispatch, job, ToWorker::Assigned(Box::new(order))));
         // It may have been away when that was decided.
@@ -341,6 +348,7 @@ impl Crabs {
         if let Ok(Some(seen)) = ground.tasks.load_run(&mission) {
             let setting = seen.setting();
             report = match report {
+                Report::Completed(_) if self.is_overtaken(dispatch, wanted, &seen) => overtaken(),
                 Report::Completed(outcome) => Report::Completed(listed(&setting, &performed, outcome)),
                 failed @ Report::Failed { .. } => failed,
             };

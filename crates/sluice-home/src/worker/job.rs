@@ -25,7 +25,7 @@ use crate::perform::{Access, perform};
 use crate::projects::described;
 use crate::service::burrow;
 use crate::spans;
-use crate::undone::{Unavailable, Undone};
+use crate::undone::{Failed, Unavailable, Undone};
 use crate::workbench::{Order, Performed, Voice, Work, Workbench, reported};
 
 /// A step that was assigned.
@@ -48,6 +48,8 @@ pub(super) struct Job {
     until_ms: AtomicU64,
     /// It is not this worker's any more.
     is_given_back: AtomicBool,
+    /// Its run wants it ended.
+    is_stopped: AtomicBool,
     /// What was last told of its agent.
     told: Mutex<String>,
 }
@@ -120,6 +122,7 @@ impl Job {
             keeper,
             until_ms: AtomicU64::new(0),
             is_given_back: AtomicBool::new(false),
+            is_stopped: AtomicBool::new(false),
             told: Mutex::default(),
         }
     }
@@ -137,6 +140,7 @@ impl Job {
 
     /// Its run wants it ended: what runs is ended, and that is reported.
     pub(super) fn stop(&self, bench: &Workbench) {
+        self.is_stopped.store(true, Ordering::Relaxed);
         if let Err(why) = bench.stop(&self.order.name) {
             bench.log.line(&format!("{} cannot be ended: {why}", self.order.name));
         }
@@ -167,6 +171,11 @@ impl Job {
         self.is_given_back.load(Ordering::Relaxed)
     }
 
+    /// Whether its run wants it ended.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.is_stopped.load(Ordering::Relaxed)
+    }
+
     /// Whether an agent says something else than before.
     pub(super) fn is_news(&self, line: &str) -> bool {
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
@@ -195,20 +204,33 @@ impl Worker {
         if job.is_given_back() || self.is_leaving() {
             return;
         }
-        let failed = |kind, error: String| Report::Failed { kind, error, outcome: Outcome::default() };
-        let report = report.unwrap_or_else(|Unavailable(why)| failed(FailureKind::Failed, why));
-        let report = StepReport { onto: trees.merged_with(), ..written(run_id.clone(), &report) };
-        let reported = match self.insist(job, "/v1/runs/complete", &report) {
-            // Something else was brought in since, which only happens around a restart of the engine: the step is made again.
-            Err(problem) if problem.code == NO_MERGE_TURN => {
-                let lost = written(run_id, &failed(FailureKind::Lost, problem.message));
-                self.insist(job, "/v1/runs/complete", &lost)
+        let failed = |error| Report::Failed { kind: FailureKind::Failed, error, outcome: Outcome::default() };
+        let report = report.unwrap_or_else(|Unavailable(why)| failed(why));
+        let mut said = StepReport { onto: trees.merged_with(), ..written(run_id.clone(), &report) };
+        loop {
+            match self.insist(job, "/v1/runs/complete", &said) {
+                Ok(()) => return trees.finish(),
+                // Something else was brought in since, which only happens around a restart of the engine.
+                Err(problem) if problem.code == NO_MERGE_TURN => {
+                    said = self.merged_again(&trees, run_id.clone(), &report)
+                }
+                Err(problem) => {
+                    return self.bench.log.line(&format!("{} does not count: {}", job.task, problem.message));
+                }
             }
-            reported => reported,
-        };
-        if let Err(problem) = reported {
-            self.bench.log.line(&format!("{} does not count: {}", job.task, problem.message));
         }
+    }
+
+    /// The report with its work merged once more, or that this failed.
+    fn merged_again(&self, trees: &RemoteWorktrees<'_>, run_id: String, report: &Report) -> StepReport {
+        let (Report::Completed(outcome) | Report::Failed { outcome, .. }) = report;
+        let outcome = outcome.clone();
+        let report = match trees.merge_again() {
+            Ok(commit) => Report::Completed(Outcome { commit, ..outcome }),
+            Err(Undone::Failed(Failed { kind, error, .. })) => Report::Failed { kind, error, outcome },
+            Err(Undone::Unavailable(Unavailable(error))) => Report::Failed { kind: FailureKind::Lost, error, outcome },
+        };
+        StepReport { onto: trees.merged_with(), ..written(run_id, &self.bench.clean().report(report)) }
     }
 
     /// What came of a step, with the commit at which the work stands now.

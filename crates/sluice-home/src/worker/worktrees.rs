@@ -1,7 +1,7 @@
 //! The worktrees of a run on a worker's machine: clones of the repository's remote, whose work is brought back there. What
 //! was done while others brought in theirs is merged with that, when it is this step's turn.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde_json::Value;
 use sluice_api::Problem;
 use sluice_api::work::{AskMergeTurn, MERGES, MergeTurn, StepProgress};
+use sluice_core::recipe::FailureKind;
 use sluice_worker::burrow::{Burrow, Wanted};
 use sluice_worker::git::{Git, GitError};
 use sluice_worker::session::{Failure, SessionId};
@@ -18,7 +19,7 @@ use super::{FIRST_PAUSE, Worker};
 use crate::hands::run::workspace_branch;
 use crate::perform::{Access, Worktrees, in_conflict, own_name};
 use crate::projects::described;
-use crate::undone::{Unavailable, Undone};
+use crate::undone::{Failed, Unavailable, Undone};
 
 /// How long it is waited at most before the turn is asked for again.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
@@ -27,18 +28,85 @@ const ASK_AGAIN: Duration = Duration::from_secs(1);
 pub(super) struct RemoteWorktrees<'a> {
     worker: &'a Worker,
     job: &'a Job,
-    /// The commit with which its work was merged.
-    onto: RefCell<Option<String>>,
+    /// What was brought in, until the engine has taken the report: its worktree stays for as long.
+    brought: RefCell<Option<Brought>>,
+}
+
+/// Work that was brought into the branch of the run.
+struct Brought {
+    lent: Burrow,
+    commit: String,
+    /// The commit with which it was merged.
+    onto: Option<String>,
 }
 
 impl<'a> RemoteWorktrees<'a> {
     pub(super) fn new(worker: &'a Worker, job: &'a Job) -> RemoteWorktrees<'a> {
-        RemoteWorktrees { worker, job, onto: RefCell::default() }
+        RemoteWorktrees { worker, job, brought: RefCell::default() }
     }
 
     /// The commit with which its work was merged, once it was.
     pub(super) fn merged_with(&self) -> Option<String> {
-        self.onto.borrow().clone()
+        self.brought.borrow().as_ref().and_then(|brought| brought.onto.clone())
+    }
+
+    /// Brings in again what was brought in, because the work of the run has moved on since.
+    pub(super) fn merge_again(&self) -> Result<Option<String>, Undone> {
+        match self.brought.take() {
+            Some(Brought { lent, commit, .. }) => self.bring_in(lent, commit),
+            None => Ok(None),
+        }
+    }
+
+    /// The engine has taken the report: the worktree is not needed any more.
+    pub(super) fn finish(&self) {
+        let Some(Brought { lent, .. }) = self.brought.take() else { return };
+        if let Err(error) = lent.discard() {
+            self.worker.bench.log.line(&format!("the worktree of {} stays: {}", self.job.task, described(&error)));
+        }
+    }
+
+    /// Brings a commit of a worktree into the branch of the run, when it is its turn. Where the run has moved on before it was
+    /// pushed, it is merged with that.
+    fn bring_in(&self, lent: Burrow, commit: String) -> Result<Option<String>, Undone> {
+        let message = self.message();
+        loop {
+            let onto = self.wait_for_turn(&lent, &commit)?;
+            let has_moved = Cell::new(false);
+            let is_ours = || {
+                has_moved.set(!self.is_still_ours(onto.as_ref()));
+                !has_moved.get()
+            };
+            let pushed =
+                self.worker.patiently(self.job, || match lent.bring(&commit, onto.as_deref(), &message, is_ours) {
+                    Err(GitError::Push { .. }) if has_moved.get() => Ok(None),
+                    brought => brought.map(Some),
+                });
+            match pushed {
+                Ok(Some(new)) => {
+                    *self.brought.borrow_mut() = Some(Brought { lent, commit, onto });
+                    return Ok(new);
+                }
+                Ok(None) if self.job.is_given_back() => return Err(not_ours().into()),
+                Ok(None) => {}
+                Err(error @ GitError::Conflict { .. }) => {
+                    let branch = self.put_apart(&lent, &commit).map_err(|error| self.failed(&error))?;
+                    return Err(in_conflict(&branch.unwrap_or_default(), &error));
+                }
+                Err(error) => return Err(self.left_apart(&lent, &commit, &described(&error))),
+            }
+        }
+    }
+
+    /// Work that cannot be brought in is on a branch of its own, if it can be brought there.
+    fn left_apart(&self, lent: &Burrow, commit: &str, why: &str) -> Undone {
+        if self.job.is_given_back() {
+            return not_ours().into();
+        }
+        match self.put_apart(lent, commit) {
+            Ok(Some(branch)) => format!("its work is on `{branch}` and cannot be handed on: {why}").into(),
+            Ok(None) | Err(_) => format!("its work cannot be handed on: {why}").into(),
+        }
     }
 
     fn message(&self) -> String {
@@ -47,7 +115,7 @@ impl<'a> RemoteWorktrees<'a> {
 
     /// Waits until it is this step's turn. The commit at which the work of the run stands then. An engine of an earlier
     /// version knows of no turns.
-    fn wait_for_turn(&self) -> Result<Option<String>, Undone> {
+    fn wait_for_turn(&self, lent: &Burrow, commit: &str) -> Result<Option<String>, Undone> {
         if self.worker.engine_speaks.load(Ordering::Relaxed) < MERGES {
             return Ok(None);
         }
@@ -56,6 +124,9 @@ impl<'a> RemoteWorktrees<'a> {
             match self.ask_turn()? {
                 MergeTurn { ready: true, commit, .. } => return Ok(commit),
                 MergeTurn { .. } if self.job.is_given_back() => return Err(not_ours().into()),
+                MergeTurn { .. } if self.job.is_stopped() => {
+                    return Err(self.left_apart(lent, commit, "it was ended before it was its turn"));
+                }
                 MergeTurn { .. } => self.worker.pause(wait),
             }
             wait = (wait * 2).min(ASK_AGAIN);
@@ -112,6 +183,10 @@ impl Worktrees for RemoteWorktrees<'_> {
             commit: job.commit.as_deref(),
             goes_on,
         };
+        // What its agent has done was there: an empty one in its place would be taken for its work.
+        if goes_on && wanted.is_own && !Burrow::place(&wanted).is_dir() {
+            return Err(Failed { kind: FailureKind::Lost, ..Failed::because("its worktree is gone") }.into());
+        }
         worker.patiently(job, || Burrow::open(&Git::default(), &wanted)).map_err(|error| match job.is_given_back() {
             true => not_ours().into(),
             false => Undone::from(described(&error)),
@@ -123,26 +198,9 @@ impl Worktrees for RemoteWorktrees<'_> {
     }
 
     fn merge(&self, lent: Burrow) -> Result<Option<String>, Undone> {
-        let failed = |error: GitError| self.failed(&error);
-        let Some(commit) = self.commit(&lent).map_err(failed)? else { return Ok(None) };
-        let message = self.message();
-        let onto = self.wait_for_turn()?;
-        self.onto.borrow_mut().clone_from(&onto);
-        let is_ours = || self.is_still_ours(onto.as_ref());
-        let brought = self.worker.patiently(self.job, || lent.bring(&commit, onto.as_deref(), &message, is_ours));
-        match brought {
-            Ok(brought) => {
-                // Its work is the run's by now, so that whatever goes wrong here loses nothing.
-                if let Err(error) = lent.discard() {
-                    self.worker.bench.log.line(&format!("{} stays: {}", self.job.order.name, described(&error)));
-                }
-                Ok(brought)
-            }
-            Err(error @ GitError::Conflict { .. }) => {
-                let branch = self.put_apart(&lent, &commit).map_err(failed)?;
-                Err(in_conflict(&branch.unwrap_or_default(), &error))
-            }
-            Err(error) => Err(self.failed(&error)),
+        match self.commit(&lent).map_err(|error| self.failed(&error))? {
+            Some(commit) => self.bring_in(lent, commit),
+            None => Ok(None),
         }
     }
 

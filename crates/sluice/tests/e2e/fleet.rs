@@ -285,3 +285,37 @@ steps:
     let holders = reef.events(&["--correlation", &mission, "--type", "attempt.ended"]);
     assert!(holders.iter().all(|event| event["actor"] == ben.crab.as_str()), "{holders:#?}");
 }
+
+/// A worker is killed when its work is at the remote and the engine has not heard of it. It is the same worker afterwards,
+/// and what it did is not taken for nothing.
+#[test]
+fn work_that_was_pushed_and_not_reported_counts_when_its_worker_is_back() {
+    let mut reef = Reef::new("", None);
+    std::fs::write(reef.home.path("with-shell"), "").unwrap();
+    let (pushed, goes) = (reef.home.pipe("pushed"), reef.home.pipe("goes"));
+    let hook = reef.home.path("remote.git/hooks/post-receive");
+    let once = reef.home.path("once");
+    let waits = format!("mkdir {} && {{ echo > {}; read go < {}; }}", once.display(), pushed.path(), goes.path());
+    std::fs::write(&hook, format!("#!/bin/sh\n{waits}\nexit 0\n")).unwrap();
+    std::fs::set_permissions(&hook, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let steps = "name: each
+steps:
+  - {name: each, type: parallel-agents, for_each: [a, b], prompt: 'echo ${item} > ${item}.txt; echo did ${item}'}
+  - {name: after, type: script, command: cat a.txt b.txt}
+";
+    std::fs::write(reef.home.path("prompts/workflows/each.yml"), steps).unwrap();
+    let ann = reef.hire("ann", "any");
+    let mission = reef.mission("each");
+    pushed.hear();
+    reef.kill_engine();
+    goes.let_go();
+    ann.kill();
+    reef.serve();
+    let _ann = reef.hire("ann", "any");
+    assert!(reef.ended(&mission).starts_with("completed: "), "{}", reef.look(&mission));
+    let run = &reef.ask("GET", &format!("/v1/recipe/runs/{mission}"), &Value::Null)["run"];
+    assert_eq!(run["steps"][1]["output"], "a\nb", "{run:#}");
+    let remote = reef.home.path("remote.git");
+    let words = ["-C", remote.to_str().unwrap(), "ls-tree", "--name-only", &format!("sluice/run-{mission}")];
+    assert_eq!(reef.home.git(&words), "README.md\na.txt\nb.txt");
+}
