@@ -1,17 +1,18 @@
 //! `cargo xtask api-fuzz`: a property-based tester (schemathesis, from PyPI) asks a served home everything that its
 //! OpenAPI document allows, and much that it does not. Any fault, any answer outside its schema fails it.
 
-use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitCode, Stdio};
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::root;
+use crate::served_home::{Home, Served, built, run, target, text};
 
 /// The tester, and which of its releases.
 const TESTER: &str = "schemathesis";
 const RELEASE: &str = "4.32.5";
+/// The engine's document with examples, for the tester.
+const DOCUMENT: &str = "openapi.json";
 /// What the tester's token is called.
 const NAME: &str = "the tester's own";
 /// Cases for each operation when nobody says how many.
@@ -26,6 +27,15 @@ const EXCLUDED: [(&str, &str); 7] = [
     ("/events", "it does not end"),
     ("/v1/events", "with `follow` it does not end"),
     ("/v1/recipe/runs/{id}/events", "with `follow` it does not end"),
+];
+
+/// What the tester cannot reach, and why.
+const UNREACHED: [(&str, &str); 5] = [
+    ("/v1/workspaces/end", "there is no session that no task knows"),
+    ("/v1/workspaces/adopt", "there is no session that no task knows"),
+    ("/v1/workspaces/restore", "no work was put away"),
+    ("/v1/lifecycle/tasks/here", "it is asked from inside of a task's worktree"),
+    ("/v1/step", "it is for the agent of a step, and asked by none here"),
 ];
 
 /// What is not asked of answers, and why.
@@ -67,9 +77,9 @@ fn fuzz(cases: u32, seed: Option<&str>) -> Result<(), String> {
     let home = Home::new(program)?;
     let mut served = Served::start(&home)?;
     let secret = text(&home.json(&["token", "create", "--scope", "person", "--name", NAME])?["token"]["secret"])?;
-    home.furnish(&served.url, &secret)?;
+    furnish(&home, &served.url, &secret)?;
     let mut command = Command::new(tester);
-    command.current_dir(&home.folder).args(["run", &format!("{}/v1/openapi.json", served.url)]);
+    command.current_dir(&home.folder).args(["run", DOCUMENT, "--url", &served.url]);
     command.args(["--header", &format!("Authorization: Bearer {secret}"), "--max-examples", &cases.to_string()]);
     // Two workers parse their own sources at once, and Python 3.11 cannot: "AST constructor recursion depth mismatch".
     command.args(["--workers", "1", "--no-color"]);
@@ -87,33 +97,59 @@ fn fuzz(cases: u32, seed: Option<&str>) -> Result<(), String> {
         return Err("the tester has revoked its own token; what it asked after that was in vain".into());
     }
     let lives = served.child.try_wait().map_err(|error| error.to_string())?.is_none();
-    let log = std::fs::read_to_string(home.place().join("engine.log")).unwrap_or_default();
-    let broke: Vec<&str> = log.lines().filter(|line| line.contains("a request broke")).collect();
+    let log = home.log()?;
+    let broke = broken(&log);
     match (passed, lives, broke.is_empty()) {
         (_, false, _) => Err(format!("the engine is gone; the end of its log:\n{}", last(&log))),
         (_, true, false) => Err(format!("the engine says:\n{}", broke.join("\n"))),
         (false, true, true) => Err("the tester found something; see above".into()),
-        (true, true, true) => Ok(()),
+        (true, true, true) => must_have_reached_all(&served.url, &secret),
     }
+}
+
+/// Every operation must have been answered from its inside at least once: an operation that only ever says that there is no
+/// such thing, or that the request cannot be read, was not tested.
+fn must_have_reached_all(url: &str, secret: &str) -> Result<(), String> {
+    let header = format!("Authorization: Bearer {secret}");
+    let counted = run(Command::new("curl").args(["-fsS", "-H", &header, &format!("{url}/metrics")]))?;
+    let document = get(url, secret, "/v1/openapi.json")?;
+    let mut unreached = Vec::new();
+    for (path, methods) in document["paths"].as_object().into_iter().flatten() {
+        let is_asked = |list: &[(&str, &str)]| !list.iter().any(|(excluded, _)| excluded == path);
+        if !is_asked(&EXCLUDED) || !is_asked(&UNREACHED) {
+            continue;
+        }
+        for method in methods.as_object().into_iter().flatten().map(|(method, _)| method.to_uppercase()) {
+            if !counted.lines().any(|line| is_from_inside(line, &method, path)) {
+                unreached.push(format!("{method} {path}"));
+            }
+        }
+    }
+    match unreached.is_empty() {
+        true => Ok(()),
+        false => Err(format!("the tester was never answered from inside of:\n  {}", unreached.join("\n  "))),
+    }
+}
+
+/// Whether a line of the metrics counts an answer to this that came from its inside: it was done, or refused for what is
+/// there.
+fn is_from_inside(line: &str, method: &str, route: &str) -> bool {
+    let labels = [format!("method=\"{method}\""), format!("route=\"{route}\"")];
+    let inside = ["200", "201", "202", "204", "409", "422"];
+    let is_one = |status: &str| line.contains(&format!("status=\"{status}\""));
+    line.starts_with("sluice_http_requests")
+        && labels.iter().all(|label| line.contains(label))
+        && inside.iter().any(|status| is_one(status))
+}
+
+/// The lines by which an engine says that a request has ended in a panic.
+fn broken(log: &str) -> Vec<&str> {
+    log.lines().filter(|line| line.contains("a request broke")).collect()
 }
 
 fn last(log: &str) -> String {
     let lines: Vec<&str> = log.lines().collect();
     lines[lines.len().saturating_sub(10)..].join("\n")
-}
-
-/// The program that is tested.
-fn built() -> Result<PathBuf, String> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let built = Command::new(cargo).current_dir(root()).args(["build", "--quiet", "--package", "sluice"]).status();
-    match built {
-        Ok(status) if status.success() => Ok(target().join("debug/sluice")),
-        _ => Err("`sluice` cannot be built".into()),
-    }
-}
-
-fn target() -> PathBuf {
-    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
 
 /// The tester in a Python environment of its own, which is made when it is not there.
@@ -137,145 +173,69 @@ fn tester() -> Result<PathBuf, String> {
     Ok(program)
 }
 
-/// A home that is made for this and goes with it.
-struct Home {
-    program: PathBuf,
-    folder: PathBuf,
-    _kept: tempfile::TempDir,
+/// Some of everything, and its ids for the tester: nobody finds one by chance.
+fn furnish(home: &Home, url: &str, secret: &str) -> Result<(), String> {
+    let task = home.json(&["task", "create", "brew", "Brew it", "--no-spawn"])?;
+    let process = home.json(&["process", "start", "by-hand"])?;
+    let workflow = home.json(&["start", "gated", "--detach"])?;
+    let post = |path: &str, body: &str| {
+        let (header, address) = (format!("Authorization: Bearer {secret}"), format!("{url}{path}"));
+        let said = run(Command::new("curl").args(["-fsS", "-H", &header, "-d", body, &address]))?;
+        serde_json::from_str::<Value>(&said).map_err(|error| format!("{path}: {error} in {said}"))
+    };
+    post("/v1/crabs/register", r#"{"crab_id":"clawde","colony_id":"local","name":"Clawde","role":"any"}"#)?;
+    let colony = text(&post("/v1/colonies", r#"{"name":"reef"}"#)?["colony_id"])?;
+    let mission = format!(r#"{{"colony_id":"{colony}","prompt":"Do it","workflow":"two-steps"}}"#);
+    let mission = text(&post("/v1/missions", &mission)?["mission_id"])?;
+    // A crab that has begun with a step of it.
+    post(
+        "/v1/crabs/register",
+        &json!({ "crab_id": "piper", "colony_id": colony, "name": "Piper", "role": "any" }).to_string(),
+    )?;
+    post("/v1/scheduler/tick", "")?;
+    let begun = json!({ "mission_id": mission, "task_id": format!("{mission}.one"), "crab_id": "piper" });
+    let attempt = text(&post("/v1/runs/start", &begun.to_string())?["run_id"])?;
+    let (task, run) = (text(&task["task"]["id"])?, text(&workflow["run"]["id"])?);
+    let process = text(&process["process"]["id"])?;
+    // The tester learns ids from answers: without a token to end it finds its own, and is shut out.
+    let spare = text(&home.json(&["token", "create", "--scope", "read", "--name", "to be ended"])?["token"]["id"])?;
+    let known = [
+        ("/v1/missions/", "path.id", &mission),
+        ("/v1/tasks", "query.mission_id", &mission),
+        ("/v1/lifecycle/tasks/\\\\{id\\\\}/(history|file|attach|nudge|request-changes)", "path.id", &task),
+        ("/v1/recipe/runs/\\\\{id\\\\}", "path.id", &run),
+        ("/workflows/", "path.id", &run),
+        ("/v1/processes/", "path.id", &process),
+        ("/v1/tokens/", "path.id", &spare),
+    ];
+    let table = |(path, name, id): (&str, &str, &String)| {
+        format!("[[operations]]\ninclude-path-regex = \"^{path}\"\nparameters = {{ \"{name}\" = \"{id}\" }}\n\n")
+    };
+    let step = format!(
+        "[[operations]]\ninclude-path-regex = \"^/v1/processes/.*/steps\"\nparameters = {{ \"path.id\" = \"{process}\", \
+         \"path.step\" = \"one\", \"path.verb\" = \"start\" }}\n\n"
+    );
+    home.write("schemathesis.toml", &(step + &known.map(table).concat() + GONE))?;
+    // What a body names is found by chance as little.
+    let examples = [
+        ("/v1/workspaces/init", json!({ "project": "coffee" })),
+        ("/v1/inbox", json!({ "question": format!("{run}/1"), "option": "retry" })),
+        ("/v1/runs/update", json!({ "run_id": attempt, "progress_message": "half of it" })),
+        ("/v1/runs/merge-turn", json!({ "run_id": attempt })),
+        ("/v1/runs/complete", json!({ "run_id": attempt, "status": "completed", "summary": "done" })),
+    ];
+    let mut document = get(url, secret, "/v1/openapi.json")?;
+    for (path, example) in examples {
+        document["paths"][path]["post"]["requestBody"]["content"]["application/json"]["example"] = example;
+    }
+    home.write(DOCUMENT, &document.to_string())
 }
 
-impl Home {
-    fn new(program: PathBuf) -> Result<Home, String> {
-        let wrong = |error: std::io::Error| error.to_string();
-        let kept = tempfile::Builder::new().prefix("api-fuzz-").tempdir().map_err(wrong)?;
-        let folder = kept.path().canonicalize().map_err(wrong)?;
-        let home = Home { program, folder, _kept: kept };
-        home.write("home/config.toml", "[defaults]\nharness = \"demo\"\n")?;
-        home.write("prompts/workflows/two-steps.toml", MISSION)?;
-        home.write("prompts/do.md", "{{mission_prompt}}\n")?;
-        home.write("coffee/.coven/grimoires/gated.yml", GRIMOIRE)?;
-        home.write("coffee/.work/templates/by-hand.toml", TEMPLATE)?;
-        home.write("user/.gitconfig", "[user]\nname = Somebody\nemail = somebody@example.invalid\n")?;
-        for arguments in [&["init", "--quiet", "--initial-branch=main"][..], &["add", "."], &["commit", "-qm", "begin"]]
-        {
-            run(home.command("git").args(arguments))?;
-        }
-        home.sluice(&["project", "add"])?;
-        Ok(home)
-    }
-
-    fn place(&self) -> PathBuf {
-        self.folder.join("home")
-    }
-
-    fn write(&self, path: &str, text: &str) -> Result<(), String> {
-        let path = self.folder.join(path);
-        let folder = path.parent().unwrap_or(Path::new("/"));
-        let written = std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&path, text));
-        written.map_err(|error| format!("{}: {error}", path.display()))
-    }
-
-    fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
-        let mut command = Command::new(program);
-        command.env_clear().current_dir(self.folder.join("coffee")).stdin(Stdio::null());
-        command.envs(std::env::var_os("PATH").map(|path| ("PATH", path)));
-        command.env("SLUICE_HOME", self.place()).env("HOME", self.folder.join("user"));
-        command.env("LANG", "C.UTF-8").env("GIT_CONFIG_NOSYSTEM", "1");
-        command
-    }
-
-    fn sluice(&self, arguments: &[&str]) -> Result<String, String> {
-        run(self.command(&self.program).args(arguments))
-    }
-
-    fn json(&self, arguments: &[&str]) -> Result<Value, String> {
-        let said = self.sluice(&[arguments, &["--json"]].concat())?;
-        serde_json::from_str(&said).map_err(|error| format!("{arguments:?}: {error} in {said}"))
-    }
-
-    /// Some of everything, and its ids for the tester: nobody finds one by chance.
-    fn furnish(&self, url: &str, secret: &str) -> Result<(), String> {
-        let task = self.json(&["task", "create", "brew", "Brew it", "--no-spawn"])?;
-        let process = self.json(&["process", "start", "by-hand"])?;
-        let workflow = self.json(&["start", "gated", "--detach"])?;
-        let post = |path: &str, body: &str| {
-            let (header, address) = (format!("Authorization: Bearer {secret}"), format!("{url}{path}"));
-            let said = run(Command::new("curl").args(["-fsS", "-H", &header, "-d", body, &address]))?;
-            serde_json::from_str::<Value>(&said).map_err(|error| format!("{path}: {error} in {said}"))
-        };
-        post("/v1/crabs/register", r#"{"crab_id":"clawde","colony_id":"local","name":"Clawde","role":"any"}"#)?;
-        let colony = text(&post("/v1/colonies", r#"{"name":"reef"}"#)?["colony_id"])?;
-        let mission = format!(r#"{{"colony_id":"{colony}","prompt":"Do it","workflow":"two-steps"}}"#);
-        let mission = text(&post("/v1/missions", &mission)?["mission_id"])?;
-        let (task, run) = (text(&task["task"]["id"])?, text(&workflow["run"]["id"])?);
-        let process = text(&process["process"]["id"])?;
-        // The tester learns ids from answers: without a token to end it finds its own, and is shut out.
-        let spare = text(&self.json(&["token", "create", "--scope", "read", "--name", "to be ended"])?["token"]["id"])?;
-        let known = [
-            ("/v1/missions/", "path.id", &mission),
-            ("/v1/tasks", "query.mission_id", &mission),
-            ("/v1/lifecycle/tasks/\\\\{id\\\\}/(history|file|attach|nudge|request-changes)", "path.id", &task),
-            ("/v1/recipe/runs/\\\\{id\\\\}", "path.id", &run),
-            ("/workflows/", "path.id", &run),
-            ("/v1/processes/", "path.id", &process),
-            ("/v1/tokens/", "path.id", &spare),
-        ];
-        let table = |(path, name, id): (&str, &str, &String)| {
-            format!("[[operations]]\ninclude-path-regex = \"^{path}\"\nparameters = {{ \"{name}\" = \"{id}\" }}\n\n")
-        };
-        self.write("schemathesis.toml", &(known.map(table).concat() + GONE))
-    }
-}
-
-impl Drop for Home {
-    fn drop(&mut self) {
-        // Whatever is left of the engine and of its sessions.
-        let _ = self.sluice(&["stop"]);
-        let socket = self.place().join("tmux.sock");
-        let _ = run(self.command("tmux").arg("-S").arg(socket).arg("kill-server"));
-    }
-}
-
-/// The engine that is asked.
-struct Served {
-    child: Child,
-    url: String,
-}
-
-impl Served {
-    fn start(home: &Home) -> Result<Served, String> {
-        let prompts = home.folder.join("prompts");
-        let mut command = home.command(&home.program);
-        command.args(["serve", "--listen", "127.0.0.1:0", "--prompts"]).arg(prompts).stdout(Stdio::piped());
-        let mut child = command.spawn().map_err(|error| format!("`sluice serve` cannot be started: {error}"))?;
-        let output = child.stdout.take();
-        let mut served = Served { child, url: String::new() };
-        let line = output.and_then(|output| BufReader::new(output).lines().next()).and_then(Result::ok);
-        let line = line.ok_or("`sluice serve` says nothing")?;
-        served.url = line.strip_prefix("listening on ").ok_or(format!("`sluice serve` says: {line}"))?.to_owned();
-        Ok(served)
-    }
-}
-
-impl Drop for Served {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn text(value: &Value) -> Result<String, String> {
-    value.as_str().map(str::to_owned).ok_or_else(|| format!("{value} is no text"))
-}
-
-/// Runs a command to its end, and gives what it says.
-fn run(command: &mut Command) -> Result<String, String> {
-    let ran = command.output().map_err(|error| format!("{command:?}: {error}"))?;
-    let said = String::from_utf8_lossy(&ran.stdout).into_owned();
-    match ran.status.success() {
-        true => Ok(said),
-        false => Err(format!("{command:?}: {said}{}", String::from_utf8_lossy(&ran.stderr))),
-    }
+/// Asks the engine for a document.
+fn get(url: &str, secret: &str, path: &str) -> Result<Value, String> {
+    let header = format!("Authorization: Bearer {secret}");
+    let said = run(Command::new("curl").args(["-fsS", "-H", &header, &format!("{url}{path}")]))?;
+    serde_json::from_str(&said).map_err(|error| format!("{path}: {error}"))
 }
 
 /// A process is a run too: what the routes of runs have cancelled is gone for those of processes, and rightly so.
@@ -285,37 +245,29 @@ include-path-regex = \"^/v1/processes\"
 checks.ensure_resource_availability.enabled = false
 ";
 
-const MISSION: &str = r#"[workflow]
-name = "two-steps"
-description = "One, then another"
-version = "1.0.0"
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-[[steps]]
-id = "one"
-role = "any"
-prompt_file = "do.md"
+    #[test]
+    fn a_request_that_broke_would_be_seen() {
+        // The words by which the engine says so.
+        let engine = include_str!("../../crates/sluice-server/src/run.rs");
+        assert!(engine.contains("\"a request broke: {why}\""), "the engine says it in other words");
+        assert_eq!(broken("2026 listens at x\n2026 a request broke: task 7 panicked\n").len(), 1);
+        assert_eq!(broken("2026 listens at x\n"), Vec::<&str>::new());
+    }
 
-[[steps]]
-id = "two"
-role = "any"
-prompt_file = "do.md"
-depends_on = ["one"]
-"#;
-
-const GRIMOIRE: &str = "\
-name: gated
-description: It waits for a person
-trigger: manual
-steps:
-  - {name: gate, type: gate, command: 'false'}
-  - {name: after, type: script, command: 'true'}
-";
-
-const TEMPLATE: &str = r#"template = "by-hand"
-version = 1
-
-[[steps]]
-id = "one"
-title = "Do one"
-description = "Do one well."
-"#;
+    #[test]
+    fn only_answers_from_the_inside_of_an_operation_count() {
+        let line = |status: &str| {
+            format!("sluice_http_requests_total{{method=\"POST\",route=\"/v1/inbox\",status=\"{status}\"}} 3")
+        };
+        assert!(is_from_inside(&line("200"), "POST", "/v1/inbox") && is_from_inside(&line("422"), "POST", "/v1/inbox"));
+        for (status, method, route) in
+            [("404", "POST", "/v1/inbox"), ("200", "GET", "/v1/inbox"), ("200", "POST", "/v1")]
+        {
+            assert!(!is_from_inside(&line(status), method, route), "{status} {method} {route}");
+        }
+    }
+}

@@ -2,6 +2,7 @@
 
 pub mod api_fuzz;
 pub mod generated;
+mod served_home;
 
 use std::path::{Path, PathBuf};
 

@@ -7,7 +7,8 @@
 //! each other.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::de::{DeserializeOwned, Error as _};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 /// The version of this protocol that this build speaks. Version 1 had no number, and reports without exit code, standard
@@ -265,7 +266,7 @@ pub struct StepProgress {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress_message: Option<String>,
     /// What the model used so far.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "object")]
     pub token_usage: Option<TokenUsage>,
 }
 
@@ -291,6 +292,12 @@ pub struct MergeTurn {
 
 /// The code of the refusal of a report whose worker does not have the turn.
 pub const NO_MERGE_TURN: &str = "no_merge_turn";
+
+/// Reads an object, and no list of the values of its fields, which serde would take as well.
+fn object<'de, D: Deserializer<'de>, T: DeserializeOwned>(deserializer: D) -> Result<Option<T>, D::Error> {
+    let fields = Option::<serde_json::Map<String, Value>>::deserialize(deserializer)?;
+    fields.map(|fields| serde_json::from_value(Value::Object(fields)).map_err(D::Error::custom)).transpose()
+}
 
 /// What a model used. A number that is missing is not known, and not zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -329,7 +336,7 @@ pub struct StepReport {
     #[serde(default)]
     pub result: Option<String>,
     /// What the model used.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "object")]
     pub token_usage: Option<TokenUsage>,
     /// The value that variables read. Before version 2, the summary unless given.
     #[serde(default)]

@@ -155,3 +155,13 @@ fn a_side_that_says_no_version_speaks_the_first() {
     assert!(works_with(None) && works_with(Some(PROTOCOL)) && works_with(Some(PROTOCOL + 1)));
     assert!(!works_with(Some(0)));
 }
+
+/// What a program leaves out of an object it leaves out; the values of its fields one after the other are none.
+#[test]
+fn what_a_model_used_is_an_object() {
+    let report = |usage: &str| format!(r#"{{"run_id": "brew-7", "status": "completed", "token_usage": {usage}}}"#);
+    let read = |usage: &str| serde_json::from_str::<StepReport>(&report(usage)).map(|report| report.token_usage);
+    assert_eq!(read(r#"{"prompt_tokens": 3}"#).unwrap().unwrap().prompt_tokens, Some(3));
+    assert_eq!(read("null").unwrap(), None);
+    assert!(read("[3, null, null, null, null]").is_err());
+}

@@ -68,6 +68,7 @@ fn plain(schema: &mut Value) {
             if fields.get("default").is_some_and(Value::is_null) {
                 fields.remove("default");
             }
+            one_of_words(fields);
             for (key, value) in fields.iter_mut() {
                 match (key.as_str(), value) {
                     ("items" | "contains", value @ Value::Bool(true)) => *value = json!({}),
@@ -86,6 +87,25 @@ fn plain(schema: &mut Value) {
         Value::Array(items) => items.iter_mut().for_each(plain),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
+}
+
+/// Writes a choice of words as an `enum`: most programs that make clients cannot read a `oneOf` of constants. What each word
+/// means goes into the description.
+fn one_of_words(fields: &mut Map<String, Value>) {
+    let Some(Value::Array(choices)) = fields.get("oneOf") else { return };
+    let word = |choice: &Value| Some(Value::String(choice.get("const")?.as_str()?.to_owned()));
+    let Some(words) = choices.iter().map(word).collect::<Option<Vec<Value>>>() else { return };
+    let meaning = |choice: &Value| {
+        let (word, means) = (choice["const"].as_str()?, choice["description"].as_str()?);
+        Some(format!("\n- `{word}`: {means}"))
+    };
+    let meanings: String = choices.iter().filter_map(meaning).collect();
+    let description = fields.get("description").and_then(Value::as_str).unwrap_or_default();
+    let description = format!("{description}\n{meanings}").trim().to_owned();
+    fields.insert("description".to_owned(), Value::String(description));
+    fields.insert("type".to_owned(), json!("string"));
+    fields.insert("enum".to_owned(), Value::Array(words));
+    fields.remove("oneOf");
 }
 
 /// The whole document.
@@ -112,6 +132,7 @@ pub(crate) fn document() -> Value {
             "description": DESCRIPTION,
             "license": { "name": env!("CARGO_PKG_LICENSE"), "identifier": env!("CARGO_PKG_LICENSE") },
         },
+        "servers": [{ "url": "/", "description": "The engine that serves this document" }],
         "tags": tags.iter().map(|tag| json!({ "name": tag })).collect::<Vec<_>>(),
         "security": [{ "token": [] }],
         "paths": paths,
