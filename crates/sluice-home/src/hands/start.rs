@@ -12,6 +12,7 @@ use sluice_core::task::input::Found;
 use sluice_worker::git::GitError;
 use sluice_worker::harness::{Mode, Permissions, Request};
 use sluice_worker::session::{End, How, Limits, Place, Spec, Standing, Typed, Window};
+use sluice_worker::workspace::Pool;
 
 use super::Done;
 use crate::files;
@@ -100,15 +101,24 @@ pub(super) fn session(ground: &Arc<Ground>, seen: &Seen, wanted: &StartSession) 
 
 /// An agent is started nowhere but in its own worktree. What led elsewhere there is put right, or nothing is started.
 fn must_be_its_worktree(ground: &Ground, seen: &Seen, workspace: &Path) -> Result<(), Undone> {
-    let (_, pool) = ground.pool_of(seen)?;
-    let Some(name) = pool_name(&workspace.display().to_string()) else { return Ok(()) };
+    let gone = || {
+        let (place, task) = (workspace.display(), &seen.id);
+        Undone::from(format!(
+            "{place} is not the task's worktree any more: something else stands there, or nothing; put it back, then \
+             `sluice task respawn {task}`"
+        ))
+    };
+    if !std::fs::symlink_metadata(workspace).is_ok_and(|it| it.is_dir()) {
+        return Err(gone());
+    }
+    // An engine that takes over for that of another home may not know the project yet.
+    let name = pool_name(&workspace.display().to_string());
+    let (Ok((_, pool)), Some(name), Some(folder)) = (ground.pool_of(seen), name, workspace.parent()) else {
+        return Ok(());
+    };
+    let pool = Pool::at(pool.repository().clone(), folder).map_err(Undone::by)?;
     pool.mend(&name).map_err(|error| match error {
-        GitError::NoWorkspace { .. } => Undone::from(format!(
-            "{} is not the task's worktree any more: something else stands there, or nothing; put it back, then \
-             `sluice task respawn {}`",
-            workspace.display(),
-            seen.id
-        )),
+        GitError::NoWorkspace { .. } => gone(),
         error => Undone::by(error),
     })
 }

@@ -195,7 +195,9 @@ fn a_home_keeps_to_its_store() {
 fn a_home_of_a_newer_version_is_refused_with_both_versions() {
     let kept = Kept::new();
     let file = kept.home.place().join("store.json");
-    let newer = std::fs::read_to_string(&file).unwrap().replace("\"format\": 2", "\"format\": 99");
+    let written = std::fs::read_to_string(&file).unwrap();
+    let newer = written.replace("\"format\": 3", "\"format\": 99");
+    assert_ne!(newer, written);
     std::fs::write(&file, newer.replace(env!("CARGO_PKG_VERSION"), "99.1.0")).unwrap();
     let refused = kept.home.sluice(&["task", "list"]);
     assert!(refused.code == 6 && refused.stderr.contains("99.1.0"), "{refused:?}");
