@@ -6,7 +6,7 @@ use std::process::{Command, ExitCode};
 
 use serde_json::{Value, json};
 
-use crate::served_home::{Home, Served, built, run, target, text};
+use crate::served_home::{Home, Served, built, target, text};
 
 /// The tester, and which of its releases.
 const TESTER: &str = "schemathesis";
@@ -77,7 +77,7 @@ fn fuzz(cases: u32, seed: Option<&str>) -> Result<(), String> {
     let home = Home::new(program)?;
     let mut served = Served::start(&home)?;
     let secret = text(&home.json(&["token", "create", "--scope", "person", "--name", NAME])?["token"]["secret"])?;
-    furnish(&home, &served.url, &secret)?;
+    furnish(&home, &served, &secret)?;
     let mut command = Command::new(tester);
     command.current_dir(&home.folder).args(["run", DOCUMENT, "--url", &served.url]);
     command.args(["--header", &format!("Authorization: Bearer {secret}"), "--max-examples", &cases.to_string()]);
@@ -103,16 +103,14 @@ fn fuzz(cases: u32, seed: Option<&str>) -> Result<(), String> {
         (_, false, _) => Err(format!("the engine is gone; the end of its log:\n{}", last(&log))),
         (_, true, false) => Err(format!("the engine says:\n{}", broke.join("\n"))),
         (false, true, true) => Err("the tester found something; see above".into()),
-        (true, true, true) => must_have_reached_all(&served.url, &secret),
+        (true, true, true) => must_have_reached_all(&served, &secret),
     }
 }
 
 /// Every operation must have been answered from its inside at least once: an operation that only ever says that there is no
 /// such thing, or that the request cannot be read, was not tested.
-fn must_have_reached_all(url: &str, secret: &str) -> Result<(), String> {
-    let header = format!("Authorization: Bearer {secret}");
-    let counted = run(Command::new("curl").args(["-fsS", "-H", &header, &format!("{url}/metrics")]))?;
-    let document = get(url, secret, "/v1/openapi.json")?;
+fn must_have_reached_all(served: &Served, secret: &str) -> Result<(), String> {
+    let (counted, document) = (served.get(secret, "/metrics")?, document(served, secret)?);
     let mut unreached = Vec::new();
     for (path, methods) in document["paths"].as_object().into_iter().flatten() {
         let is_asked = |list: &[(&str, &str)]| !list.iter().any(|(excluded, _)| excluded == path);
@@ -174,15 +172,11 @@ fn tester() -> Result<PathBuf, String> {
 }
 
 /// Some of everything, and its ids for the tester: nobody finds one by chance.
-fn furnish(home: &Home, url: &str, secret: &str) -> Result<(), String> {
+fn furnish(home: &Home, served: &Served, secret: &str) -> Result<(), String> {
     let task = home.json(&["task", "create", "brew", "Brew it", "--no-spawn"])?;
     let process = home.json(&["process", "start", "by-hand"])?;
     let workflow = home.json(&["start", "gated", "--detach"])?;
-    let post = |path: &str, body: &str| {
-        let (header, address) = (format!("Authorization: Bearer {secret}"), format!("{url}{path}"));
-        let said = run(Command::new("curl").args(["-fsS", "-H", &header, "-d", body, &address]))?;
-        serde_json::from_str::<Value>(&said).map_err(|error| format!("{path}: {error} in {said}"))
-    };
+    let post = |path: &str, body: &str| served.post(secret, path, body);
     post("/v1/crabs/register", r#"{"crab_id":"clawde","colony_id":"local","name":"Clawde","role":"any"}"#)?;
     let colony = text(&post("/v1/colonies", r#"{"name":"reef"}"#)?["colony_id"])?;
     let mission = format!(r#"{{"colony_id":"{colony}","prompt":"Do it","workflow":"two-steps"}}"#);
@@ -219,23 +213,22 @@ fn furnish(home: &Home, url: &str, secret: &str) -> Result<(), String> {
     // What a body names is found by chance as little.
     let examples = [
         ("/v1/workspaces/init", json!({ "project": "coffee" })),
-        ("/v1/inbox", json!({ "question": format!("{run}/1"), "option": "retry" })),
+        ("/v1/inbox", json!({ "id": format!("{run}/1"), "option": "retry" })),
         ("/v1/runs/update", json!({ "run_id": attempt, "progress_message": "half of it" })),
         ("/v1/runs/merge-turn", json!({ "run_id": attempt })),
         ("/v1/runs/complete", json!({ "run_id": attempt, "status": "completed", "summary": "done" })),
     ];
-    let mut document = get(url, secret, "/v1/openapi.json")?;
+    let mut document = document(served, secret)?;
     for (path, example) in examples {
         document["paths"][path]["post"]["requestBody"]["content"]["application/json"]["example"] = example;
     }
     home.write(DOCUMENT, &document.to_string())
 }
 
-/// Asks the engine for a document.
-fn get(url: &str, secret: &str, path: &str) -> Result<Value, String> {
-    let header = format!("Authorization: Bearer {secret}");
-    let said = run(Command::new("curl").args(["-fsS", "-H", &header, &format!("{url}{path}")]))?;
-    serde_json::from_str(&said).map_err(|error| format!("{path}: {error}"))
+/// What the engine says of its API.
+fn document(served: &Served, secret: &str) -> Result<Value, String> {
+    let said = served.get(secret, "/v1/openapi.json")?;
+    serde_json::from_str(&said).map_err(|error| error.to_string())
 }
 
 /// A process is a run too: what the routes of runs have cancelled is gone for those of processes, and rightly so.

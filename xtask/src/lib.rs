@@ -1,5 +1,6 @@
 //! What the chores and their tests share.
 
+pub mod api_clients;
 pub mod api_fuzz;
 pub mod generated;
 mod served_home;

@@ -2,10 +2,11 @@
 
 use std::process::ExitCode;
 
-use xtask::{api_fuzz, generated, root};
+use xtask::{api_clients, api_fuzz, generated, root};
 
 const HELP: &str = "\
 cargo xtask generate   write the files that are made from the code: schemas/, docs/formats.md
+cargo xtask api-clients   make clients of the OpenAPI document with three generators, and have each list, create and answer
 cargo xtask api-fuzz [--cases N]   ask a served home whatever its OpenAPI document allows, and more; N for each operation
 cargo xtask bench [WORD]   measure beside the floor and print one table; WORD: only what is called so, like chain
 cargo xtask bench scripts   measure script steps beside make and ninja
@@ -34,6 +35,7 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["generate"] => generate(),
+        ["api-clients"] => api_clients::main(),
         ["api-fuzz", rest @ ..] => api_fuzz::main(rest),
         ["bench", "scripts"] => scripts(),
         ["bench", rest @ ..] => {

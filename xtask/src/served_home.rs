@@ -114,6 +114,19 @@ impl Served {
         served.url = line.strip_prefix("listening on ").ok_or(format!("`sluice serve` says: {line}"))?.to_owned();
         Ok(served)
     }
+
+    /// Asks it for something to be done.
+    pub(crate) fn post(&self, secret: &str, path: &str, body: &str) -> Result<Value, String> {
+        let (header, address) = (format!("Authorization: Bearer {secret}"), format!("{}{path}", self.url));
+        let said = run(Command::new("curl").args(["-fsS", "-H", &header, "-d", body, &address]))?;
+        serde_json::from_str(&said).map_err(|error| format!("{path}: {error} in {said}"))
+    }
+
+    /// Asks it for what it says.
+    pub(crate) fn get(&self, secret: &str, path: &str) -> Result<String, String> {
+        let (header, address) = (format!("Authorization: Bearer {secret}"), format!("{}{path}", self.url));
+        run(Command::new("curl").args(["-fsS", "-H", &header, &address]))
+    }
 }
 
 impl Drop for Served {
