@@ -65,6 +65,12 @@ pub(crate) fn too_deep() -> String {
     format!("lists and tables nest more than {DEEPEST} deep")
 }
 
+/// What is said of what begins like a number and has no digit, as `0x`.
+pub(crate) fn no_number(span: Span, number: &str) -> Problem {
+    Problem::new(Code::BadQuantity, span, format!("{} is not a number", quoted(number)))
+        .help("put it in quotes if it is a name")
+}
+
 /// What is said of a number that no counter holds, in both languages.
 pub(crate) fn too_large(span: Span, number: &str) -> Problem {
     Problem::new(Code::BadQuantity, span, format!("{} is too large for a whole number", quoted(number)))

@@ -9,7 +9,7 @@ mod lexed;
 #[cfg(test)]
 mod tests;
 
-use crate::finding::{Findings, duplicate, too_deep, too_large};
+use crate::finding::{Findings, duplicate, no_number, too_deep, too_large};
 use crate::locate::{self, Quotes};
 use crate::read::{MOST_PROBLEMS, Reading};
 use crate::tree::{DEEPEST, Entry, MOST_NODES, Node, Value};
@@ -17,6 +17,7 @@ use ::toml::Spanned;
 use ::toml::de::{DeArray, DeTable, DeValue, Error};
 use sluice_core::problem::{Code, Problem};
 use sluice_core::span::{At, FileId, Span, Text};
+use std::num::IntErrorKind;
 use std::ops::Range;
 
 /// Files up to this size are told all their errors, and larger ones the first.
@@ -101,8 +102,10 @@ impl Builder<'_> {
             DeValue::String(value) => return Some(self.string(&value, range)),
             DeValue::Integer(number) => match i64::from_str_radix(number.as_str(), number.radix()) {
                 Ok(value) => Value::Integer(value),
-                Err(_) => {
-                    self.findings.add(too_large(span, &self.text[range]));
+                Err(error) => {
+                    let is_large = matches!(error.kind(), IntErrorKind::PosOverflow | IntErrorKind::NegOverflow);
+                    let say = if is_large { too_large } else { no_number };
+                    self.findings.add(say(span, &self.text[range]));
                     Value::Decimal(number.to_string())
                 }
             },

@@ -124,6 +124,8 @@ pub(crate) struct Graph {
 pub(crate) enum GraphFormat {
     /// In the terminal
     Text,
+    /// The same with frames, lines and arrows of ASCII characters
+    Ascii,
     /// For Markdown pages
     Mermaid,
     /// For Graphviz

@@ -87,6 +87,15 @@ fn numbers_beyond_64_bits_are_told() {
 }
 
 #[test]
+fn what_only_begins_like_a_number_is_told() {
+    for begun in ["0x", "0o", "0b"] {
+        let told = told(&format!("a = {begun}"));
+        assert!(told.iter().any(|line| line.contains("is not a number")), "{begun}: {told:?}");
+        assert!(!told.iter().any(|line| line.contains("too large")), "{begun}: {told:?}");
+    }
+}
+
+#[test]
 fn nesting_is_limited_however_it_is_written() {
     let deep = |text: String| told(&text).last().cloned().unwrap();
     let nested = |open: &str, close: &str, count| format!("a = {}{}", open.repeat(count), close.repeat(count));

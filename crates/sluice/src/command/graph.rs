@@ -59,7 +59,8 @@ fn draw(loaded: &Loaded, sources: &Sources, arguments: &Graph, output: Output) -
         return Ok(Exit::Done);
     }
     match arguments.format {
-        GraphFormat::Text => print_coloured(&sluice_draw::text(&graph, &text_style())),
+        GraphFormat::Text => print_coloured(&sluice_draw::text(&graph, &text_style(false))),
+        GraphFormat::Ascii => print_coloured(&sluice_draw::text(&graph, &text_style(true))),
         GraphFormat::Mermaid => print_as_written(sluice_draw::mermaid(&graph).as_bytes()),
         GraphFormat::Dot => print_as_written(sluice_draw::dot(&graph).as_bytes()),
         GraphFormat::Svg => {
@@ -73,9 +74,9 @@ fn draw(loaded: &Loaded, sources: &Sources, arguments: &Graph, output: Output) -
 }
 
 /// As wide as the terminal. Colour is taken out again where there is none to see it.
-fn text_style() -> TextStyle {
+fn text_style(ascii: bool) -> TextStyle {
     let width = terminal_size::terminal_size().map(|(width, _)| usize::from(width.0).max(40));
-    TextStyle { width: width.unwrap_or(TextStyle::default().width), ansi: true, ..TextStyle::default() }
+    TextStyle { width: width.unwrap_or(TextStyle::default().width), ascii, ansi: true }
 }
 
 fn as_json(graph: &Picture) -> serde_json::Value {

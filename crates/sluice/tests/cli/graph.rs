@@ -27,6 +27,14 @@ fn the_default_lifecycle_in_a_terminal() {
 }
 
 #[test]
+fn a_terminal_without_box_characters_gets_a_picture_too() {
+    for name in ["default", "dev-task", "verify-pipeline"] {
+        let drawn = run_in(folder(&[]).path(), &["graph", name, "--format", "ascii"]).stdout;
+        assert!(drawn.lines().count() > 5 && drawn.is_ascii(), "{name}:\n{drawn}");
+    }
+}
+
+#[test]
 fn a_loop_is_visible() {
     insta::assert_snapshot!("graph-dev-task", run_in(folder(&[]).path(), &["graph", "dev-task"]).stdout);
 }
