@@ -109,6 +109,10 @@ impl Gate {
 
 /// What stands under the last `## title` of `body`; `None` when there is no such heading.
 pub fn section<'a>(body: &'a str, title: &str) -> Option<&'a str> {
+    // Most have not been written yet, and reading Markdown costs more than looking for a word.
+    if !body.contains(title) {
+        return None;
+    }
     let headings = headings(body);
     let index = headings.iter().rposition(|heading| heading.title == title)?;
     let end = headings.get(index + 1).map_or(body.len(), |next| next.start);

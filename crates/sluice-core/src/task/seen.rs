@@ -8,7 +8,7 @@
 //! Otherwise a worker that dies at once after a FAIL would advance on its old handoff, and an old verdict would win
 //! over the one that is still being written. A digest is kept, not the text: states and events stay small.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use sha2::{Digest as _, Sha256};
 
@@ -70,19 +70,20 @@ pub(super) fn sections(
     body: &str,
 ) -> BTreeMap<String, Seen> {
     let is_wanted = |(state, gate): &(StateId, &Gate)| *state == to || gate.verdict.is_some();
+    let titles: BTreeSet<&String> = gates(lifecycle).filter(is_wanted).map(|(_, gate)| &gate.title).collect();
+    let is_judged = |title: &str, from: StateId| {
+        gates(lifecycle).any(|(state, gate)| state == from && gate.title == title && gate.verdict.is_some())
+    };
     let mut found = BTreeMap::new();
-    for (_, gate) in gates(lifecycle).filter(is_wanted) {
-        let Some(text) = section(body, &gate.title) else { continue };
+    for title in titles {
+        let Some(text) = section(body, title) else { continue };
         let digest = Digest::of(text);
-        let is_judged = |from: StateId| {
-            gates(lifecycle).any(|(state, it)| state == from && it.title == gate.title && it.verdict.is_some())
-        };
         // What was planted may still stand there after a review: it says PASS for as long as anything does.
-        let is_planted = before.is_some_and(|(from, stay)| match stay.seen.get(&gate.title) {
+        let is_planted = before.is_some_and(|(from, stay)| match stay.seen.get(title) {
             Some(old) if old.digest == digest => old.is_planted,
-            old => (old.is_some_and(|old| old.is_planted) || !is_judged(from)) && says(text, Verdict::Pass),
+            old => (old.is_some_and(|old| old.is_planted) || !is_judged(title, from)) && says(text, Verdict::Pass),
         });
-        found.insert(gate.title.clone(), Seen { digest, is_planted });
+        found.insert(title.clone(), Seen { digest, is_planted });
     }
     found
 }
