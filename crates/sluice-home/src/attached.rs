@@ -122,20 +122,24 @@ fn all_saved(file: &Path) -> Vec<PathBuf> {
 }
 
 /// A person has put a store in its place that holds less than what engines saved: that stays, under other names, which are
-/// given. It is in nobody's way any more.
+/// given. No engine asks for it any more.
 pub fn pass_over_saved(store: &Path) -> std::io::Result<Vec<PathBuf>> {
     let here = Store::reach_of_file(store).unwrap_or(u64::MAX);
     let mut passed_over = Vec::new();
     for saved in all_saved(store) {
         if Store::reach_of_file(&saved).is_ok_and(|there| there > here) {
-            let names = (1u32..).map(|number| PathBuf::from(format!("{}.passed-over-{number}", saved.display())));
-            let to =
-                names.into_iter().find(|name| !name.exists()).unwrap_or_else(|| saved.with_extension("passed-over"));
+            let to = free_name(&saved, "passed-over");
             std::fs::rename(&saved, &to)?;
             passed_over.push(to);
         }
     }
     Ok(passed_over)
+}
+
+/// The first name beside a file that is not taken: the file's own, this ending, and a number.
+pub(crate) fn free_name(path: &Path, ending: &str) -> PathBuf {
+    let names = (1u32..).map(|number| PathBuf::from(format!("{}.{ending}-{number}", path.display())));
+    names.into_iter().find(|name| !name.exists()).unwrap_or_else(|| path.with_extension(ending))
 }
 
 /// Writes down which store the home has, once that has been opened.

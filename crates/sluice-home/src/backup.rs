@@ -192,7 +192,7 @@ fn replace(next: &Path, present: &Path) -> std::io::Result<Option<String>> {
         if let Ok(store) = Store::open(&format!("sqlite:{}", present.display())) {
             let _ = store.settle();
         }
-        let aside = free(present);
+        let aside = attached::free_name(present, "before-restore");
         for end in ["", "-wal"] {
             let (from, to) = (beside(present, end), beside(&aside, end));
             if from.exists() {
@@ -216,12 +216,6 @@ fn replace(next: &Path, present: &Path) -> std::io::Result<Option<String>> {
 
 fn beside(path: &Path, end: &str) -> PathBuf {
     PathBuf::from(format!("{}{end}", path.display()))
-}
-
-/// A name beside this one that is not taken.
-fn free(path: &Path) -> PathBuf {
-    let names = (1u32..).map(|number| PathBuf::from(format!("{}.before-restore-{number}", path.display())));
-    names.into_iter().find(|name| !name.exists()).unwrap_or_else(|| path.with_extension("before"))
 }
 
 fn failed(error: &StoreError) -> Problem {

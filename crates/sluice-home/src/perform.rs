@@ -80,12 +80,7 @@ pub(crate) fn in_conflict(branch: &str, why: &GitError) -> Undone {
     format!("{CONFLICT}its work is on `{branch}` and cannot be merged: {}", described(why)).into()
 }
 
-/// The name of the branch that a step has to itself: where its work is while it is not the run's.
-pub(crate) fn own_branch(performance: &str) -> String {
-    format!("sluice/part-{}", own_name(performance))
-}
-
-/// The name of its worktree.
+/// The name of the worktree and of the branch that a step has to itself.
 pub(crate) fn own_name(performance: &str) -> String {
     performance.replace('.', "-")
 }

@@ -1,5 +1,5 @@
-//! The socket of a home, where everybody of this machine asks. Where it was removed under its engine it is made again:
-//! without it the engine can be neither asked nor ended.
+//! The socket of a home, through which processes of this machine reach the engine. The engine makes a removed socket again:
+//! without it no command reaches the engine or ends it. Who connects and what they may do stands in `door` and `caller`.
 
 use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -12,7 +12,7 @@ use sluice_home::log::Log;
 use sluice_home::places::Places;
 use tokio::net::{UnixListener, UnixStream};
 
-/// How often it is looked at while nobody comes.
+/// How often the engine looks at its socket while no connection comes.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// The socket of a home.

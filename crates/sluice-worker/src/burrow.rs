@@ -184,8 +184,8 @@ impl Burrow {
     }
 }
 
-/// The branch that a step has to itself.
-fn own_branch(own: &str) -> String {
+/// The branch that a step has to itself: where its work is while it is not the run's.
+pub fn own_branch(own: &str) -> String {
     format!("sluice/part-{own}")
 }
 

@@ -279,7 +279,7 @@ impl Ready<'_> {
         let (branch, is_here) = (self.repository.default_branch(), !matches!(how, How::PullRequest(_) | How::Already));
         match self.repository.branch_commit(branch) {
             Ok(Some(now)) if is_here && now != commit => notes.push(format!(
-                "`{branch}` is at {} by now, and not at the merge: a hook moved it, or somebody else; the next merge pushes that too",
+                "`{branch}` is at {} by now, and not at the merge: a hook or another process moved it; the next merge pushes that too",
                 now.get(..12).unwrap_or(&now)
             )),
             Ok(_) | Err(_) => {}

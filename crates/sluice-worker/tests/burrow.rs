@@ -86,17 +86,21 @@ fn the_next_step_starts_on_another_machine_where_this_one_ended() {
     let one = world.open("one", None, false);
     assert!(holds(&one, "README"));
     write(&one, "plan");
-    let commit = save(&one, "plan", || panic!("nobody else pushed")).unwrap().unwrap();
+    let commit = save(&one, "plan", || panic!("there was no other push")).unwrap().unwrap();
     assert_eq!(world.tip(), commit);
 
     let two = world.open("two", Some(&commit), false);
     assert!(holds(&two, "plan"));
     write(&two, "code");
-    let next = save(&two, "implement", || panic!("nobody else pushed")).unwrap().unwrap();
+    let next = save(&two, "implement", || panic!("there was no other push")).unwrap().unwrap();
 
     let one = world.open("one", Some(&next), false);
     assert!(holds(&one, "plan") && holds(&one, "code"));
-    assert_eq!(save(&one, "review", || panic!("nobody else pushed")).unwrap().unwrap(), next, "nothing was changed");
+    assert_eq!(
+        save(&one, "review", || panic!("there was no other push")).unwrap().unwrap(),
+        next,
+        "nothing was changed"
+    );
 }
 
 #[test]
@@ -117,14 +121,14 @@ fn whoever_is_late_does_not_replace_what_counts_and_what_counts_replaces_it() {
     let world = World::new();
     let (late, current) = (world.open("one", None, false), world.open("two", None, false));
     write(&current, "right");
-    let counts = save(&current, "right", || panic!("nobody else pushed")).unwrap().unwrap();
+    let counts = save(&current, "right", || panic!("there was no other push")).unwrap().unwrap();
     write(&late, "wrong");
     assert!(save(&late, "wrong", || false).is_err());
     assert_eq!(world.tip(), counts);
 
     let (late, current) = (world.open("one", Some(&counts), false), world.open("two", Some(&counts), false));
     write(&late, "wrong");
-    let wrong = save(&late, "wrong", || panic!("nobody else pushed")).unwrap().unwrap();
+    let wrong = save(&late, "wrong", || panic!("there was no other push")).unwrap().unwrap();
     write(&current, "right again");
     let counts = save(&current, "right again", || true).unwrap().unwrap();
     assert_eq!(world.tip(), counts);
@@ -155,7 +159,7 @@ fn what_a_lost_attempt_had_brought_there_is_kept_when_another_begins_before_it()
     let world = World::new();
     let lost = world.open("one", None, false);
     write(&lost, "lost");
-    let wrong = save(&lost, "lost", || panic!("nobody else pushed")).unwrap().unwrap();
+    let wrong = save(&lost, "lost", || panic!("there was no other push")).unwrap().unwrap();
     let current = world.open("two", None, false);
     write(&current, "right");
     let counts = save(&current, "right", || panic!("nobody pushed meanwhile")).unwrap().unwrap();
@@ -175,7 +179,7 @@ fn an_old_burrow_is_removed_only_if_the_remote_has_all_of_it() {
     git(&burrow.folder, &["add", "."]);
     git(&burrow.folder, &["commit", "--quiet", "-m", "work"]);
     assert!(forget(true).is_empty(), "it is not pushed");
-    let commit = save(&burrow, "work", || panic!("nobody else pushed")).unwrap().unwrap();
+    let commit = save(&burrow, "work", || panic!("there was no other push")).unwrap().unwrap();
     assert!(forget(false).is_empty(), "it is not old");
     assert_eq!(forget(true), std::slice::from_ref(&burrow.folder));
     assert!(!burrow.folder.exists());

@@ -3,7 +3,7 @@
 //! Workers on several machines do steps of one run at the same time, and what they made has to come together: the one that
 //! has the turn merges with where the work stands, and keeps the turn until its report is stored. Items of a fan-out have
 //! it in their order, so that what comes of a fan-out does not depend on who is faster. Nothing of this is stored: after a
-//! restart of the engine a report counts if it was merged with where the work stands, whoever has the turn by then.
+//! restart of the engine a report counts if its work was merged with where the run's work stands.
 
 use std::sync::Arc;
 
@@ -64,8 +64,7 @@ impl Crabs {
         report: &StepReport,
     ) -> Result<(), Problem> {
         let moves = report.commit.is_some() && report.status == "completed";
-        let knows = report.protocol.is_some_and(|version| version >= MERGES);
-        if !(moves && knows) {
+        if !(moves && knows_turns(report)) {
             return Ok(());
         }
         let mission = {
@@ -86,16 +85,18 @@ impl Crabs {
             }
         }
     }
-}
 
-impl Crabs {
     /// Whether the work of a run has moved on since a crab of an older version began, which knows of no turns: what it has
     /// pushed does not hold that.
     pub(super) fn is_overtaken(&self, dispatch: u64, report: &StepReport, seen: &SeenRun) -> bool {
-        let knows = report.protocol.is_some_and(|version| version >= MERGES);
         let from = self.inner().jobs.get(&dispatch).and_then(|job| job.started_from.clone());
-        !knows && report.commit.is_some() && from.is_some_and(|from| from.as_deref() != tip(seen))
+        !knows_turns(report) && report.commit.is_some() && from.is_some_and(|from| from.as_deref() != tip(seen))
     }
+}
+
+/// Whether the worker that reports asks for turns.
+fn knows_turns(report: &StepReport) -> bool {
+    report.protocol.is_some_and(|version| version >= MERGES)
 }
 
 /// What becomes of such a step: it is made again, from where the work stands.

@@ -72,16 +72,18 @@ fn covers(
     is_known: bool,
 ) -> Result<bool, GitError> {
     let Some(work) = work else { return Ok(is_known) };
-    let tip = tip(repository, remote)?;
-    let holds = |tip: &String| repository.is_ancestor(work, tip);
-    let is_in = tip.as_ref().map_or(Ok(false), holds)?;
-    let is_work = |tip: &String| is_work(repository, branch, work, tip);
-    if is_in && !is_known && !tip.as_ref().map_or(Ok(true), is_work)? {
-        return Ok(false);
+    let head = head(repository, found, remote)?;
+    let is_in_head = |head: &String| repository.is_ancestor(work, head);
+    if let (true, Some(head)) = (is_known, &head) {
+        return is_in_head(head);
     }
-    match head(repository, found, remote)? {
-        Some(head) => Ok(repository.is_ancestor(work, &head)?),
-        None => Ok(is_in && tip.as_ref().map_or(Ok(false), is_work)?),
+    let tip = tip(repository, remote)?;
+    let is_in = tip.as_ref().map_or(Ok(false), |tip| repository.is_ancestor(work, tip))?;
+    let has_work = is_in && tip.as_ref().map_or(Ok(false), |tip| is_work(repository, branch, work, tip))?;
+    match &head {
+        Some(_) if is_in && !has_work => Ok(false),
+        Some(head) => is_in_head(head),
+        None => Ok(has_work),
     }
 }
 

@@ -228,9 +228,7 @@ fn history(site: &Site) -> Result<Vec<String>, GitError> {
 /// Every commit at which the worktree has stood.
 fn stood_at(site: &Site) -> Result<Vec<String>, GitError> {
     let to = |line: String| line.split(' ').nth(1).filter(|id| is_id(id) && !is_nothing(id)).map(str::to_owned);
-    let commits = history(site)?.into_iter().filter_map(to);
-    // A history may name what is not there any more.
-    commits.filter_map(|id| site.repository.commit(&id).transpose()).collect()
+    Ok(history(site)?.into_iter().filter_map(to).collect())
 }
 
 /// Commits that were checked out without a branch and then left, or on one that is not there any more.
@@ -251,7 +249,7 @@ fn left_behind(site: &Site) -> Result<Vec<String>, GitError> {
                 *known.entry(from.clone()).or_insert(is_gone)
             }
         };
-        if is_gone && site.repository.commit(&stood)?.is_some() {
+        if is_gone {
             found.push(stood);
         }
     }

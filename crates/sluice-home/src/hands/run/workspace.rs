@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sluice_core::run::{Given, Part, Perform};
+use sluice_worker::burrow::own_branch;
 use sluice_worker::git::GitError;
 use sluice_worker::listing::Listing;
 use sluice_worker::passing::Passing;
@@ -15,7 +16,7 @@ use sluice_worker::workspace::{Binding, Pool, WorkspaceName};
 
 use super::label;
 use crate::ground::Ground;
-use crate::perform::{Access, Worktrees, in_conflict, own_branch, own_name};
+use crate::perform::{Access, Worktrees, in_conflict, own_name};
 use crate::projects::{described, open};
 use crate::runs::SeenRun;
 use crate::undone::Undone;
@@ -164,8 +165,9 @@ impl LocalWorktrees<'_> {
         self.commit()?;
         let pool = self.pool()?;
         let head = pool.repository().head(Path::new(self.seen.folder())).map_err(Undone::by)?;
-        let branch = own_branch(self.name);
-        let name = WorkspaceName::new(&own_name(self.name)).map_err(Undone::by)?;
+        let name = own_name(self.name);
+        let branch = own_branch(&name);
+        let name = WorkspaceName::new(&name).map_err(Undone::by)?;
         let binding = Binding { task: self.seen.id.clone(), branch: branch.clone() };
         let lent = pool.acquire(&name, &binding, Some(&head)).map_err(Undone::by)?;
         Ok(Own { pool, name, branch, folder: lent.folder })
